@@ -1,0 +1,413 @@
+#pragma once
+// What the verbs accept, and the one view that the kernels see. This is the only header that knows Eigen's
+// types.
+//
+// Accepted is storage, never an expression: Eigen::Tensor, TensorFixedSize and TensorMap of any layout and
+// index type; 2-D Matrix, Array, Map, Ref and Block, read as (seq, dim); and posenc::View over foreign memory
+// with any strides. Axes are logical: the layout changes the strides, never the meaning.
+
+#include <unsupported/Eigen/CXX11/Tensor>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "posenc/core/error.hpp"
+#include "posenc/core/scalar.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+/// A strided window on memory that somebody else owns: a slice of a packed QKV buffer, a KV cache with its
+/// own head stride, a mapped file. Copying a View copies the window, not the elements. A View of const
+/// elements is read-only. Strides count elements and may be negative.
+template <class T, std::size_t Rank>
+class View {
+ public:
+  using Scalar = std::remove_const_t<T>;
+  using Extents = std::array<Index, Rank>;
+  static constexpr std::size_t rank = Rank;
+
+  View() = default;
+
+  /// Throws std::invalid_argument for a negative extent, or for a null pointer unless some extent is zero.
+  View(T* data, const Extents& extents, const Extents& strides)
+      : data_(data), extents_(extents), strides_(strides) {
+    for (std::size_t axis = 0; axis < Rank; ++axis)
+      if (extents[axis] < 0)
+        detail::invalid("View: axis ", axis, " expected an extent of at least 0, got ", extents[axis]);
+    if (data == nullptr && size() != 0) detail::invalid("View: expected memory, got a null pointer");
+  }
+
+  /// Elements that lie packed, the last axis fastest (row-major).
+  View(T* data, const Extents& extents) : View(data, extents, packed(extents)) {}
+
+  /// A view is also a view of const elements.
+  operator View<const T, Rank>() const requires(!std::is_const_v<T>) { return {data_, extents_, strides_}; }
+
+  T* data() const { return data_; }
+  const Extents& extents() const { return extents_; }
+  const Extents& strides() const { return strides_; }
+  Index extent(std::size_t axis) const { return extents_[axis]; }
+  Index stride(std::size_t axis) const { return strides_[axis]; }
+
+  Index size() const {
+    Index product = 1;
+    for (const Index extent : extents_) product *= extent;
+    return product;
+  }
+
+  /// The element at these coordinates; unchecked, like a kernel's own access.
+  template <class... At>
+    requires(sizeof...(At) == Rank)
+  T& operator()(At... at) const {
+    const Extents where{static_cast<Index>(at)...};
+    Index offset = 0;
+    for (std::size_t axis = 0; axis < Rank; ++axis) offset += where[axis] * strides_[axis];
+    return data_[offset];
+  }
+
+  /// `count` entries of one axis from `first` on: q, k or v of a packed QKV buffer, a chunk of a cache.
+  /// Throws std::invalid_argument where that is not inside the view.
+  View slice(std::size_t axis, Index first, Index count) const {
+    if (axis >= Rank) detail::invalid("View::slice: expected an axis below ", Rank, ", got ", axis);
+    if (first < 0 || count < 0 || first > extents_[axis] - count)
+      detail::invalid("View::slice: axis ", axis, " has ", extents_[axis], " entries, got first ", first,
+                      " and count ", count);
+    View part = *this;
+    part.extents_[axis] = count;
+    if (count > 0) part.data_ += first * strides_[axis];
+    return part;
+  }
+
+  /// The same elements with the axes in another order: axis i of the result is axis order[i] of this view.
+  View permute(const std::array<std::size_t, Rank>& order) const {
+    View turned = *this;
+    std::array<bool, Rank> seen{};
+    for (std::size_t axis = 0; axis < Rank; ++axis) {
+      if (order[axis] >= Rank || seen[order[axis]])
+        detail::invalid("View::permute: expected each axis below ", Rank, " once, got ", order[axis], " at ",
+                        axis);
+      seen[order[axis]] = true;
+      turned.extents_[axis] = extents_[order[axis]];
+      turned.strides_[axis] = strides_[order[axis]];
+    }
+    return turned;
+  }
+
+ private:
+  static Extents packed(const Extents& extents) {
+    Extents strides{};
+    Index step = 1;
+    for (std::size_t axis = Rank; axis-- > 0;) {
+      strides[axis] = step;
+      step *= extents[axis];
+    }
+    return strides;
+  }
+
+  T* data_ = nullptr;
+  Extents extents_{};
+  Extents strides_{};
+};
+
+namespace detail {
+
+// What a type is, by the name of its template: duck typing would let expressions such as Eigen::TensorRef in.
+template <class T>
+struct Storage {
+  static constexpr bool known = false, owns = false;
+  static constexpr std::size_t rank = 0;
+};
+template <std::size_t Rank, bool Owns>
+struct KnownStorage {
+  static constexpr bool known = true;
+  static constexpr bool owns = Owns;
+  static constexpr std::size_t rank = Rank;
+};
+
+template <class S, int Rank, int Options, class I>
+struct Storage<Eigen::Tensor<S, Rank, Options, I>> : KnownStorage<std::size_t(Rank), true> {};
+template <class S, class D, int Options, class I>
+struct Storage<Eigen::TensorFixedSize<S, D, Options, I>> : KnownStorage<std::size_t(D::count), true> {};
+template <class P, int Options, template <class> class Pointer>
+struct Storage<Eigen::TensorMap<P, Options, Pointer>> : KnownStorage<std::size_t(P::NumIndices), false> {};
+template <class S, int R, int C, int Options, int MaxR, int MaxC>
+struct Storage<Eigen::Matrix<S, R, C, Options, MaxR, MaxC>> : KnownStorage<2, true> {};
+template <class S, int R, int C, int Options, int MaxR, int MaxC>
+struct Storage<Eigen::Array<S, R, C, Options, MaxR, MaxC>> : KnownStorage<2, true> {};
+template <class P, int Options, class Stride>
+struct Storage<Eigen::Map<P, Options, Stride>> : KnownStorage<2, false> {};
+template <class P, int Options, class Stride>
+struct Storage<Eigen::Ref<P, Options, Stride>> : KnownStorage<2, false> {};
+template <class X, int R, int C, bool Inner>
+struct Storage<Eigen::Block<X, R, C, Inner>> : KnownStorage<2, false> {};
+template <class T, std::size_t Rank>
+struct Storage<View<T, Rank>> : KnownStorage<Rank, false> {};
+
+template <class T>
+using storage_of = Storage<std::remove_cvref_t<T>>;
+
+template <class T>
+using element_of = std::remove_reference_t<decltype(*std::declval<std::remove_reference_t<T>&>().data())>;
+
+template <class T>
+inline constexpr bool is_view = false;
+template <class T, std::size_t Rank>
+inline constexpr bool is_view<View<T, Rank>> = true;
+
+}  // namespace detail
+
+/// Memory that a kernel can address. An expression (a * 2, a.slice(..), a.transpose()) is not: evaluate it
+/// first.
+template <class T>
+concept storage_not_expression = detail::storage_of<T>::known && requires(std::remove_reference_t<T>& t) {
+  *t.data();
+};
+
+template <class T>
+using scalar_of = std::remove_cv_t<detail::element_of<T>>;
+
+template <class T>
+inline constexpr std::size_t rank_of = detail::storage_of<T>::rank;
+
+/// A tensor or matrix of float, double, half or bfloat16 that a verb may read.
+template <class T>
+concept readable_tensor = storage_not_expression<T> && scalar_type<scalar_of<T>>;
+
+template <class T>
+concept elements_are_writable = !std::is_const_v<detail::element_of<T>>;
+
+/// A result written into a temporary that owns its memory would be lost with it.
+template <class T>
+concept not_an_owning_temporary = std::is_lvalue_reference_v<T> || !detail::storage_of<T>::owns;
+
+/// A tensor or matrix that a verb may write: an lvalue, or a temporary that only maps memory.
+template <class T>
+concept writable_tensor = readable_tensor<T> && elements_are_writable<T> && not_an_owning_temporary<T>;
+
+namespace detail {
+
+template <class T>
+concept id_type = std::signed_integral<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
+
+/// std::vector, std::array, std::span and their like.
+template <class T>
+concept contiguous_list = !storage_not_expression<T> && requires(std::remove_reference_t<T> & t) {
+  {*t.data()};
+  { t.size() } -> std::convertible_to<std::size_t>;
+};
+
+}  // namespace detail
+
+/// Token ids or positions: 32- or 64-bit signed integers in a tensor, matrix, vector, View, or contiguous
+/// list (rank 1).
+template <class T>
+concept integer_tensor =
+    (storage_not_expression<T> ||
+     detail::contiguous_list<T>)&&detail::id_type<std::remove_cv_t<detail::element_of<T>>>;
+
+/// An attention mask: bool or integer, nonzero where there is a token.
+template <class T>
+concept mask_tensor = storage_not_expression<T> && std::integral<std::remove_cv_t<detail::element_of<T>>>;
+
+/// The view of a tensor, matrix or view. Borrows: the memory must outlive the view.
+template <storage_not_expression T>
+auto view(T&& t) {
+  using Type = std::remove_cvref_t<T>;
+  using Element = detail::element_of<T>;
+  constexpr std::size_t rank = rank_of<T>;
+  if constexpr (detail::is_view<Type>) {
+    return t;
+  } else if constexpr (requires { t.innerStride(); }) {  // a dense matrix
+    const Index inner = t.innerStride(), outer = t.outerStride();
+    const std::array<Index, 2> strides =
+        Type::IsRowMajor ? std::array<Index, 2>{outer, inner} : std::array<Index, 2>{inner, outer};
+    return View<Element, 2>(t.data(), {t.rows(), t.cols()}, strides);
+  } else {
+    std::array<Index, rank> extents{}, strides{};
+    for (std::size_t axis = 0; axis < rank; ++axis) extents[axis] = static_cast<Index>(t.dimensions()[axis]);
+    constexpr bool row_major = static_cast<int>(Type::Layout) == static_cast<int>(Eigen::RowMajor);
+    Index step = 1;
+    for (std::size_t i = 0; i < rank; ++i) {
+      const std::size_t axis = row_major ? rank - 1 - i : i;
+      strides[axis] = step;
+      step *= extents[axis];
+    }
+    return View<Element, rank>(t.data(), extents, strides);
+  }
+}
+
+/// A view of foreign memory, packed row-major: view(pointer, std::array<Index, 4>{batch, seq, heads, dim}).
+template <class T, std::size_t Rank>
+View<T, Rank> view(T* data, const std::array<Index, Rank>& extents) {
+  return {data, extents};
+}
+
+/// A view of foreign memory with strides of its own, counted in elements.
+template <class T, std::size_t Rank>
+View<T, Rank> view(T* data, const std::array<Index, Rank>& extents, const std::array<Index, Rank>& strides) {
+  return {data, extents, strides};
+}
+
+/// The heads of a packed projection: (batch, seq, heads * dim) or (seq, heads * dim) seen as (..., heads,
+/// dim), Axes bshd or shd. Borrows. Throws std::invalid_argument unless num_heads divides the last axis.
+template <storage_not_expression T>
+  requires(rank_of<T> == 2 || rank_of<T> == 3)
+auto split_heads(T&& t, Index num_heads) {
+  const auto x = view(t);
+  constexpr std::size_t rank = rank_of<T>;
+  if (num_heads < 1 || x.extent(rank - 1) % num_heads != 0)
+    detail::invalid("split_heads: expected a number of heads that divides ", x.extent(rank - 1), ", got ",
+                    num_heads);
+  std::array<Index, rank + 1> extents{}, strides{};
+  for (std::size_t axis = 0; axis + 1 < rank; ++axis)
+    extents[axis] = x.extent(axis), strides[axis] = x.stride(axis);
+  const Index dim = x.extent(rank - 1) / num_heads;
+  extents[rank - 1] = num_heads, strides[rank - 1] = dim * x.stride(rank - 1);
+  extents[rank] = dim, strides[rank] = x.stride(rank - 1);
+  return View<detail::element_of<T>, rank + 1>(x.data(), extents, strides);
+}
+
+/// The order of the axes of queries, keys or values. (batch, seq, heads, dim) and (batch, heads, seq, dim)
+/// can't be told apart by their shape, and a wrong guess rotates every head by its own number: so rank 4 has
+/// no default.
+enum class Axes {
+  bshd,  ///< (batch, seq, heads, dim)
+  bhsd,  ///< (batch, heads, seq, dim)
+  shd,   ///< (seq, heads, dim): one sequence, or ragged sequences packed one after another
+  hsd,   ///< (heads, seq, dim)
+  bsd,   ///< (batch, seq, dim)
+  sd     ///< (seq, dim)
+};
+
+/// The Axes argument of a verb on a tensor of this rank. May be left out only where the shape leaves no
+/// doubt: rank 2 is (seq, dim), rank 3 is (batch, seq, dim).
+template <std::size_t Rank>
+class NamedAxes {
+ public:
+  constexpr NamedAxes(Axes axes) : axes_(axes) {}  // NOLINT: implicit, so that Axes::bshd can be passed
+  constexpr NamedAxes() requires(Rank == 2 || Rank == 3) : axes_(Rank == 2 ? Axes::sd : Axes::bsd) {}
+  constexpr Axes value() const { return axes_; }
+
+ private:
+  Axes axes_;
+};
+
+namespace detail {
+
+inline const char* name_of(Axes axes) {
+  switch (axes) {
+    case Axes::bshd: return "bshd (batch, seq, heads, dim)";
+    case Axes::bhsd: return "bhsd (batch, heads, seq, dim)";
+    case Axes::shd: return "shd (seq, heads, dim)";
+    case Axes::hsd: return "hsd (heads, seq, dim)";
+    case Axes::bsd: return "bsd (batch, seq, dim)";
+    case Axes::sd: return "sd (seq, dim)";
+  }
+  return "an unknown value";
+}
+
+/// Any q or k as (batch, seq, heads, dim): what the kernels see.
+template <class T, std::size_t Rank>
+View<T, 4> as_bshd(const char* name, const View<T, Rank>& x, NamedAxes<Rank> axes) {
+  constexpr std::size_t none = Rank;
+  std::array<std::size_t, 4> from{};
+  std::size_t needed = 0;
+  switch (axes.value()) {
+    case Axes::bshd: from = {0, 1, 2, 3}, needed = 4; break;
+    case Axes::bhsd: from = {0, 2, 1, 3}, needed = 4; break;
+    case Axes::shd: from = {none, 0, 1, 2}, needed = 3; break;
+    case Axes::hsd: from = {none, 1, 0, 2}, needed = 3; break;
+    case Axes::bsd: from = {0, 1, none, 2}, needed = 3; break;
+    case Axes::sd: from = {none, 0, none, 1}, needed = 2; break;
+  }
+  if (needed != Rank)
+    invalid(name, ": expected a tensor of rank ", needed, " for Axes::", name_of(axes.value()), ", got rank ",
+            Rank);
+  std::array<Index, 4> extents{}, strides{};
+  for (std::size_t axis = 0; axis < 4; ++axis) {
+    const bool given = from[axis] < Rank;
+    extents[axis] = given ? x.extent(from[axis]) : 1;
+    strides[axis] = given ? x.stride(from[axis]) : 0;
+  }
+  return {x.data(), extents, strides};
+}
+
+/// (dim), (seq, dim) or (batch, seq, dim) as (batch, seq, dim).
+template <class T, std::size_t Rank>
+View<T, 3> as_bsd(const View<T, Rank>& x) {
+  static_assert(Rank >= 1 && Rank <= 3, "posenc: expected a tensor of (seq, dim) or (batch, seq, dim)");
+  if constexpr (Rank == 3)
+    return x;
+  else if constexpr (Rank == 2)
+    return {x.data(), {1, x.extent(0), x.extent(1)}, {0, x.stride(0), x.stride(1)}};
+  else
+    return {x.data(), {1, 1, x.extent(0)}, {0, 0, x.stride(0)}};
+}
+
+template <std::size_t Rank>
+std::string text(const std::array<Index, Rank>& extents) {
+  std::string whole = "(";
+  for (std::size_t axis = 0; axis < Rank; ++axis) whole += (axis ? ", " : "") + std::to_string(extents[axis]);
+  return whole + ")";
+}
+
+template <class A, class B, std::size_t Rank>
+void require_same_shape(const char* name, const View<A, Rank>& expected, const View<B, Rank>& got) {
+  if (expected.extents() != got.extents())
+    invalid(name, ": expected shape ", text(expected.extents()), ", got ", text(got.extents()));
+}
+
+/// An output in which two coordinates share an element (a broadcast) can't hold a result.
+template <class T, std::size_t Rank>
+void require_distinct_elements(const char* name, const View<T, Rank>& x) {
+  for (std::size_t axis = 0; axis < Rank; ++axis)
+    if (x.extent(axis) > 1 && x.stride(axis) == 0)
+      invalid(name, ": expected an element for each coordinate, got stride 0 on axis ", axis, " of extent ",
+              x.extent(axis));
+}
+
+/// The view of an output, checked.
+template <writable_tensor T>
+auto output_view(const char* name, T&& t) {
+  const auto out = view(t);
+  require_distinct_elements(name, out);
+  return out;
+}
+
+/// The read-only view of an input.
+template <readable_tensor T>
+auto input_view(const T& t) {
+  return View<const scalar_of<T>, rank_of<T>>(view(t));
+}
+
+/// The read-only view of ids, positions or a mask; a compile-time vector or a list has rank 1.
+template <class T>
+auto integer_view(const T& t) {
+  using Element = std::add_const_t<element_of<const T>>;
+  if constexpr (!storage_not_expression<T>) {
+    return View<Element, 1>(t.data(), {static_cast<Index>(t.size())});
+  } else if constexpr (requires { t.innerStride(); }) {
+    const auto v = view(t);
+    if constexpr (T::RowsAtCompileTime == 1 || T::ColsAtCompileTime == 1) {
+      constexpr std::size_t axis = T::RowsAtCompileTime == 1 ? 1 : 0;
+      return View<Element, 1>(v.data(), {v.extent(axis)}, {v.stride(axis)});
+    } else {
+      return View<Element, 2>(v);
+    }
+  } else {
+    return View<Element, rank_of<T>>(view(t));
+  }
+}
+
+template <class T>
+inline constexpr std::size_t integer_rank = decltype(integer_view(std::declval<const T&>()))::rank;
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace posenc

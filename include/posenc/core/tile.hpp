@@ -1,0 +1,147 @@
+#pragma once
+// How every kernel walks a tensor: it loads a tile of (positions, features) into a small packed buffer of the
+// compute type, works on that, and stores it, rounding once. Only the loads and stores know about layouts and
+// strides, so the arithmetic, and its bits, are the same for all of them.
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "posenc/core/parallel.hpp"
+#include "posenc/core/tensor.hpp"
+
+namespace posenc {
+inline namespace v0 {
+namespace detail {
+
+/// Elements of a tile: a buffer on the stack, 4 KiB of float.
+inline constexpr Index tile_elements = 1024;
+
+template <class C>
+using TileBuffer = std::array<C, static_cast<std::size_t>(tile_elements)>;
+
+/// buffer[r * tile.extent(1) + c] = tile(r, c), in the order that memory likes.
+template <scalar_type S>
+void load_tile(const View<const S, 2>& tile, compute_t<S>* buffer) {
+  const Index rows = tile.extent(0), columns = tile.extent(1);
+  if (tile.stride(1) == 1) {
+    for (Index r = 0; r < rows; ++r) {
+      const S* from = tile.data() + r * tile.stride(0);
+      compute_t<S>* to = buffer + r * columns;
+      for (Index c = 0; c < columns; ++c) to[c] = widen(from[c]);
+    }
+  } else {
+    for (Index c = 0; c < columns; ++c) {
+      const S* from = tile.data() + c * tile.stride(1);
+      for (Index r = 0; r < rows; ++r) buffer[r * columns + c] = widen(from[r * tile.stride(0)]);
+    }
+  }
+}
+
+/// tile(r, c) = buffer[r * tile.extent(1) + c], rounded to S.
+template <scalar_type S>
+void store_tile(const View<S, 2>& tile, const compute_t<S>* buffer) {
+  const Index rows = tile.extent(0), columns = tile.extent(1);
+  if (tile.stride(1) == 1) {
+    for (Index r = 0; r < rows; ++r) {
+      const compute_t<S>* from = buffer + r * columns;
+      S* to = tile.data() + r * tile.stride(0);
+      for (Index c = 0; c < columns; ++c) to[c] = narrow<S>(from[c]);
+    }
+  } else {
+    for (Index c = 0; c < columns; ++c) {
+      S* to = tile.data() + c * tile.stride(1);
+      for (Index r = 0; r < rows; ++r) to[r * tile.stride(0)] = narrow<S>(buffer[r * columns + c]);
+    }
+  }
+}
+
+/// out = in, bit for bit.
+template <class S>
+void copy_tile(const View<S, 2>& out, const View<const S, 2>& in) {
+  const bool by_rows = std::abs(out.stride(1)) <= std::abs(out.stride(0));
+  const std::size_t outer = by_rows ? 0 : 1, inner = by_rows ? 1 : 0;
+  for (Index i = 0; i < out.extent(outer); ++i) {
+    S* to = out.data() + i * out.stride(outer);
+    const S* from = in.data() + i * in.stride(outer);
+    for (Index j = 0; j < out.extent(inner); ++j) to[j * out.stride(inner)] = from[j * in.stride(inner)];
+  }
+}
+
+/// Rows of a tile: one where the features of a position lie together, else enough to use whole cache lines.
+template <class T, std::size_t Rank>
+Index tile_rows(const View<T, Rank>& x, std::size_t row_axis, std::size_t column_axis) {
+  return std::abs(x.stride(column_axis)) <= std::abs(x.stride(row_axis)) || x.extent(row_axis) == 1 ? 1 : 16;
+}
+
+/// The part of a (batch, seq, dim) tensor that one step of map_tiles works on.
+struct Tile {
+  Index batch, seq, rows, first, columns;
+
+  template <class T>
+  View<T, 2> of(const View<T, 3>& x) const {
+    return {x.data() + batch * x.stride(0) + seq * x.stride(1) + first * x.stride(2),
+            {rows, columns},
+            {x.stride(1), x.stride(2)}};
+  }
+};
+
+/// For every tile of out: prepare(tile, common) fills a packed (rows, columns) buffer with what depends on
+/// the position alone, finish(tile, common, result) computes the tile from it, and it is stored. Where
+/// `shared`, the positions are the same in every row of the batch and `prepare` runs once for all of them.
+template <scalar_type S, device D, class Prepare, class Finish>
+void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepare& prepare,
+               const Finish& finish) {
+  using C = compute_t<S>;
+  const Index batch = out.extent(0), seq = out.extent(1), dim = out.extent(2);
+  if (out.size() == 0) return;
+  const Index rows = tile_rows(out, 1, 2), columns = (std::min)(dim, tile_elements / rows);
+  const Index bands = (seq + rows - 1) / rows, groups = shared ? 1 : batch, together = shared ? batch : 1;
+  const double elements = static_cast<double>(together * rows * dim);
+  const Cost cost{elements * sizeof(S), elements * sizeof(S), elements};
+  parallel_for(device, bands * groups, cost, [&](Index begin, Index end) {
+    TileBuffer<C> common, result;
+    for (Index unit = begin; unit < end; ++unit) {
+      Tile tile{unit / bands, unit % bands * rows, 0, 0, 0};
+      tile.rows = (std::min)(rows, seq - tile.seq);
+      const Index first_batch = tile.batch;
+      for (tile.first = 0; tile.first < dim; tile.first += columns) {
+        tile.columns = (std::min)(columns, dim - tile.first);
+        tile.batch = first_batch;
+        prepare(tile, common.data());
+        for (; tile.batch < first_batch + together; ++tile.batch) {
+          finish(tile, static_cast<const C*>(common.data()), result.data());
+          store_tile(tile.of(out), result.data());
+        }
+      }
+    }
+  });
+}
+
+/// Entry i of the first axis.
+template <class T, std::size_t Rank>
+View<T, Rank - 1> entry(const View<T, Rank>& x, Index i) {
+  std::array<Index, Rank - 1> extents{}, strides{};
+  for (std::size_t axis = 1; axis < Rank; ++axis)
+    extents[axis - 1] = x.extent(axis), strides[axis - 1] = x.stride(axis);
+  return {x.data() + i * x.stride(0), extents, strides};
+}
+
+/// f(row, parts...) for parts of shape (batch, seq, dim) that make up tensors of any rank and one shape;
+/// `row` is the number of rows (vectors along the last axis, in logical order) before the part.
+template <class F, class T, std::size_t Rank, class... More>
+void for_each_bsd(const F& f, Index row, const View<T, Rank>& x, const More&... more) {
+  static_assert(Rank >= 1, "posenc: expected a tensor of rank 1 or more");
+  if (x.size() == 0) return;
+  if constexpr (Rank <= 3) {
+    f(row, as_bsd(x), as_bsd(more)...);
+  } else {
+    Index rows = 1;
+    for (std::size_t axis = 1; axis + 1 < Rank; ++axis) rows *= x.extent(axis);
+    for (Index i = 0; i < x.extent(0); ++i) for_each_bsd(f, row + i * rows, entry(x, i), entry(more, i)...);
+  }
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace posenc

@@ -1,0 +1,281 @@
+#pragma once
+// Sinusoidal position encoding, added to token embeddings.
+//
+// "Attention Is All You Need" (Vaswani et al. 2017), section 3.5, d = d_model:
+//
+//   PE(p, 2i)     = sin(p / 10000^(2i/d))
+//   PE(p, 2i + 1) = cos(p / 10000^(2i/d))
+//
+// The first dimensions turn fastest: pair 0 by one radian per position, the last pair by little more than
+// 1/10000. There is no table and no max_len: any position, also a negative one, is computed when it is asked
+// for.
+//
+// Implementations differ in four independent choices, each an option here (defaults are the paper's):
+//
+//                              exponent                layout        order       first position
+//   the paper, XLM, VideoMAE   two_i_over_d            interleaved   sin_first   0
+//   Pegasus, CTRL, HF Marian   two_i_over_d            halves        sin_first   0
+//   Marian, fairseq, Whisper   i_over_half_minus_one   halves        sin_first   0 (or roberta_positions)
+//   tensor2tensor, OpenNMT     i_over_half_minus_one   halves        sin_first   1
+//   MusicGen                   i_over_half_minus_one   halves        cos_first   0
+//   Florence-2                 i_over_half             halves        sin_first   0
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "posenc/core/angles.hpp"
+#include "posenc/core/parallel.hpp"
+#include "posenc/core/positions.hpp"
+#include "posenc/core/tensor.hpp"
+#include "posenc/core/tile.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+/// The exponent e(i) of frequency i, base^-e(i). `half` is the number of frequencies.
+enum class SinusoidExponent {
+  two_i_over_d,           ///< 2i / d_model: the paper
+  i_over_half_minus_one,  ///< i / (half - 1): the last frequency is exactly 1 / base
+  i_over_half             ///< i / half: equals 2i / d_model where d_model is even
+};
+
+/// Where the sine and the cosine of a frequency stand.
+enum class SinusoidLayout {
+  interleaved,  ///< s0 c0 s1 c1 ...
+  halves        ///< s0 s1 ... c0 c1 ...
+};
+
+enum class SinusoidOrder { sin_first, cos_first };
+
+/// What the last column is when d_model is odd.
+enum class OddDim {
+  refuse,       ///< an odd d_model is an error
+  zero_last,    ///< zero, after floor(d/2) whole pairs: fairseq
+  longer_first  ///< the first function alone, at one frequency more: Marian, and the paper's formula read
+                ///< literally
+};
+
+struct SinusoidalConfig {
+  Index d_model = 0;
+  double base = 10000.0;
+  SinusoidExponent exponent = SinusoidExponent::two_i_over_d;
+  SinusoidLayout layout = SinusoidLayout::interleaved;
+  SinusoidOrder order = SinusoidOrder::sin_first;
+  OddDim odd_dim = OddDim::refuse;
+  Position first_position = 0;  ///< what position 0 of a call counts as: 1 in tensor2tensor
+  std::optional<Position> padding_idx = std::nullopt;  ///< the position whose row is zero: fairseq
+  double scale = 1.0;                                  ///< multiplies every value
+};
+
+namespace detail {
+
+inline void check(const SinusoidalConfig& config) {
+  if (config.d_model <= 0) invalid("d_model: expected at least 1, got ", config.d_model);
+  if (config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse)
+    invalid("d_model: expected an even number (or an odd_dim rule for the last column), got ",
+            config.d_model);
+  if (!(config.base > 0) || !std::isfinite(config.base))
+    invalid("base: expected a positive finite number, got ", config.base);
+  if (!std::isfinite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
+  if (config.first_position < -largest_position || config.first_position > largest_position)
+    out_of_range("first_position: expected a position within 2^60 of zero, got ", config.first_position);
+}
+
+}  // namespace detail
+
+/// The frequencies of a configuration, in radians per position, fastest first: d_model / 2 of them (rounded
+/// up for OddDim::longer_first). Throws std::invalid_argument for a configuration that defines none.
+inline std::vector<double> sinusoidal_frequencies(const SinusoidalConfig& config) {
+  detail::check(config);
+  const Index half = (config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
+  if (config.exponent == SinusoidExponent::i_over_half_minus_one && half == 1)
+    detail::invalid("d_model: expected at least 4 for the exponent i / (half - 1), got ", config.d_model);
+  std::vector<double> frequencies;
+  for (Index i = 0; i < half; ++i) {
+    const long double exponent = config.exponent == SinusoidExponent::two_i_over_d ? 2.0L * i / config.d_model
+                                 : config.exponent == SinusoidExponent::i_over_half_minus_one
+                                     ? 1.0L * i / (half - 1)
+                                     : 1.0L * i / half;
+    frequencies.push_back(static_cast<double>(std::pow(static_cast<long double>(config.base), -exponent)));
+  }
+  return frequencies;
+}
+
+/// The encoder: an immutable value, cheap to copy, shared freely between threads.
+class Sinusoidal {
+ public:
+  /// Throws std::invalid_argument for a configuration without a meaning.
+  explicit Sinusoidal(const SinusoidalConfig& config) : Sinusoidal(config, sinusoidal_frequencies(config)) {}
+
+  /// With frequencies of your own (radians per position) in place of the exponent rule; as many as the rule
+  /// has.
+  Sinusoidal(const SinusoidalConfig& config, const std::vector<double>& frequencies)
+      : config_(config), angles_(frequencies) {
+    detail::check(config);
+    const Index half = (config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
+    detail::require_equal("frequencies", half, angles_.size());
+  }
+
+  const SinusoidalConfig& config() const { return config_; }
+
+  /// x += PE(at), in place. x: (seq, d_model) or (batch, seq, d_model); `at` has seq positions, shared or per
+  /// row. Throws std::invalid_argument where the shapes don't fit. The gradient with respect to x is the
+  /// identity.
+  template <writable_tensor X>
+  void add(X&& x, const Positions& at) const {
+    add(Eigen::DefaultDevice(), x, x, at);
+  }
+  template <device D, writable_tensor X>
+  void add(const D& device, X&& x, const Positions& at) const {
+    add(device, x, x, at);
+  }
+
+  /// out = x + PE(at). out is x itself or memory apart from it.
+  template <writable_tensor Out, readable_tensor X>
+  void add(Out&& out, const X& x, const Positions& at) const {
+    add(Eigen::DefaultDevice(), out, x, at);
+  }
+  template <device D, writable_tensor Out, readable_tensor X>
+  void add(const D& device, Out&& out, const X& x, const Positions& at) const {
+    using S = scalar_of<Out>;
+    static_assert(std::same_as<S, scalar_of<X>>, "posenc: out and x must have the same scalar type");
+    const auto result = detail::output_view("out", out);
+    const auto input = detail::input_view(x);
+    static_assert(decltype(result)::rank == decltype(input)::rank,
+                  "posenc: out and x must have the same rank");
+    detail::require_same_shape("out", input, result);
+    add_views<S>(device, detail::as_bsd(result), detail::as_bsd(input), at);
+  }
+
+  /// out = PE(at). out: (seq, d_model) or (batch, seq, d_model).
+  template <writable_tensor Out>
+  void encode(Out&& out, const Positions& at) const {
+    encode(Eigen::DefaultDevice(), out, at);
+  }
+  template <device D, writable_tensor Out>
+  void encode(const D& device, Out&& out, const Positions& at) const {
+    using S = scalar_of<Out>;
+    encode_views<S>(device, detail::as_bsd(detail::output_view("out", out)), at);
+  }
+
+  /// The rows of positions first, first + 1, ... as a (count, d_model) tensor, for those who want to look at
+  /// it.
+  template <scalar_type S = float>
+  Eigen::Tensor<S, 2, Eigen::RowMajor> table(Index count, Position first = 0) const {
+    const Positions at = consecutive(first, count);
+    Eigen::Tensor<S, 2, Eigen::RowMajor> rows(count, config_.d_model);
+    encode(rows, at);
+    return rows;
+  }
+
+  /// d(loss) / d(scale) given dy = d(loss) / d(out): for a learned scale (alpha of SpeechT5 and
+  /// Transformer-TTS). dy: (seq, d_model) or (batch, seq, d_model). Summed in double, in logical order.
+  template <readable_tensor Dy>
+  double scale_vjp(const Dy& dy, const Positions& at) const {
+    using S = scalar_of<Dy>;
+    const View<const S, 3> g = detail::as_bsd(detail::input_view(dy));
+    require(g, at, "dy");
+    double sum = 0;
+    detail::TileBuffer<double> row;
+    for (Index b = 0; b < g.extent(0); ++b)
+      for (Index s = 0; s < g.extent(1); ++s)
+        for (Index first = 0; first < config_.d_model; first += detail::tile_elements) {
+          const Index columns = (std::min)(detail::tile_elements, config_.d_model - first);
+          encode_row(at(b, s), first, columns, row.data(), 1.0);
+          for (Index c = 0; c < columns; ++c)
+            sum += static_cast<double>(detail::widen(g(b, s, first + c))) * row[static_cast<std::size_t>(c)];
+        }
+    return sum;
+  }
+
+  /// row[c] = PE(position, first + c) for c in [0, columns): the definition, for kernels that fuse it.
+  template <std::floating_point C>
+  void encode_row(Position position, Index first, Index columns, C* row) const {
+    encode_row(position, first, columns, row, config_.scale);
+  }
+
+ private:
+  template <class T>
+  void require(const View<T, 3>& x, const Positions& at, const char* name) const {
+    if (x.extent(2) != config_.d_model)
+      detail::invalid(name, ": expected ", config_.d_model, " features (d_model) on the last axis, got ",
+                      x.extent(2));
+    detail::require_positions("at", at, x.extent(0), x.extent(1));
+  }
+
+  // The verbs end here whatever tensor they were called with, so each scalar type compiles the kernel once.
+  template <scalar_type S, device D>
+  void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in,
+                 const Positions& at) const {
+    require(out, at, "x");
+    detail::map_tiles<S>(
+        device, out, at.rows() == 1,
+        [&](const detail::Tile& tile, compute_t<S>* rows) { encode_tile(at, tile, rows); },
+        [&](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* sum) {
+          detail::load_tile(tile.of(in), sum);
+          for (Index i = 0; i < tile.rows * tile.columns; ++i) sum[i] += encoding[i];
+        });
+  }
+
+  template <scalar_type S, device D>
+  void encode_views(const D& device, const View<S, 3>& out, const Positions& at) const {
+    require(out, at, "out");
+    detail::map_tiles<S>(
+        device, out, at.rows() == 1,
+        [&](const detail::Tile& tile, compute_t<S>* rows) { encode_tile(at, tile, rows); },
+        [](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* result) {
+          std::copy_n(encoding, tile.rows * tile.columns, result);
+        });
+  }
+
+  template <std::floating_point C>
+  void encode_tile(const Positions& at, const detail::Tile& tile, C* rows) const {
+    for (Index r = 0; r < tile.rows; ++r)
+      encode_row(at(tile.batch, tile.seq + r), tile.first, tile.columns, rows + r * tile.columns,
+                 config_.scale);
+  }
+
+  template <std::floating_point C>
+  void encode_row(Position position, Index first, Index columns, C* row, double scale) const {
+    if (position == config_.padding_idx) {
+      std::fill_n(row, columns, C{0});
+      return;
+    }
+    constexpr Index block = 64;
+    std::array<C, block> cos, sin;
+    const bool interleaved = config_.layout == SinusoidLayout::interleaved;
+    const Index pairs = angles_.size(), last = first + columns;
+    // Column of pair i: `step` i for the first function of the pair, `step` i + `gap` for the second.
+    const Index step = interleaved ? 2 : 1, gap = interleaved ? 1 : pairs;
+    const Index d = config_.d_model, zero = d % 2 != 0 && config_.odd_dim == OddDim::zero_last ? d - 1 : d;
+    for (Index i = 0; i < pairs; i += block) {
+      const Index n = (std::min)(block, pairs - i);
+      const auto meets = [&](Index offset) {
+        return i * step + offset < last && (i + n - 1) * step + offset >= first;
+      };
+      if (!meets(0) && !meets(gap)) continue;
+      angles_.cos_sin(position + config_.first_position, i, n, cos.data(), sin.data(), scale);
+      const bool sin_first = config_.order == SinusoidOrder::sin_first;
+      for (const bool second : {false, true}) {
+        const C* values = sin_first != second ? sin.data() : cos.data();
+        const Index offset = second ? gap : 0;
+        // The pairs of this block whose column lies in [first, min(last, zero)).
+        const Index end = (std::min)(last, zero);
+        const Index lo = (std::max)(i, (first - offset + step - 1) / step);
+        const Index hi = (std::min)(i + n, end - offset <= 0 ? Index{0} : (end - offset + step - 1) / step);
+        for (Index j = (std::max)(lo, Index{0}); j < hi; ++j) row[j * step + offset - first] = values[j - i];
+      }
+    }
+    if (zero < last && zero >= first) row[zero - first] = C{0};
+  }
+
+  SinusoidalConfig config_;
+  detail::Angles angles_;
+};
+
+}  // namespace v0
+}  // namespace posenc

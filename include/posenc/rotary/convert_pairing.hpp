@@ -1,0 +1,75 @@
+#pragma once
+// Query and key weights from one pairing to the other. Rotating `half` with permuted weights gives, dimension
+// for dimension permuted, what rotating `adjacent` gives with the original ones, so all scores stay the same.
+// This is what converters do to Llama's wq and wk between Meta's, Hugging Face's and ggml's files. Values and
+// outputs are not rotated: leave v and o alone.
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+#include "posenc/core/tensor.hpp"
+#include "posenc/core/tile.hpp"
+#include "posenc/rotary/pairing.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+/// How the rows of a projection are heads. Grouped-query attention: keys have their own, smaller num_heads.
+struct HeadLayout {
+  Index num_heads = 0;
+  Index head_dim = 0;
+  Index rotary_dim = 0;  ///< 0: the whole head
+  Window window = Window::leading();
+};
+
+/// Permutes the rows of wq or wk, in place, from one pairing to the other. weights: (num_heads * head_dim,
+/// in_features), or a bias of (num_heads * head_dim); elements of any trivially copyable type, moved and
+/// never changed. Applied with `from` and `to` exchanged it undoes itself. Throws std::invalid_argument where
+/// the layout does not fit the rows.
+template <storage_not_expression T>
+  requires(elements_are_writable<T>&& not_an_owning_temporary<T> && (rank_of<T> == 1 || rank_of<T> == 2) &&
+           std::is_trivially_copyable_v<scalar_of<T>>)
+void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& layout) {
+  using Element = scalar_of<T>;
+  const auto v = view(weights);
+  View<Element, 2> rows;
+  if constexpr (rank_of<T> == 2)
+    rows = v;
+  else
+    rows = View<Element, 2>(v.data(), {v.extent(0), 1}, {v.stride(0), 0});
+  const Index width = layout.rotary_dim == 0 ? layout.head_dim : layout.rotary_dim;
+  if (layout.num_heads < 1 || layout.head_dim < 1)
+    detail::invalid("layout: expected num_heads and head_dim of at least 1, got ", layout.num_heads, " and ",
+                    layout.head_dim);
+  if (width < 2 || width % 2 != 0)
+    detail::invalid("rotary_dim: expected an even number of at least 2, got ", width);
+  const Index first = layout.window.first(layout.head_dim, width);
+  if (rows.extent(0) % layout.head_dim != 0 || rows.extent(0) / layout.head_dim != layout.num_heads)
+    detail::invalid("weights: expected num_heads * head_dim = ", layout.num_heads, " * ", layout.head_dim,
+                    " rows, got ", rows.extent(0));
+  if (from == to) return;
+
+  // Dimension of the n-th member of the pairs, counted u0 w0 u1 w1 ...
+  const auto dim = [width](Pairing pairing, Index n) {
+    return pairing == Pairing::adjacent ? n : n / 2 + (n % 2) * (width / 2);
+  };
+  constexpr Index block = 64;  // columns at a time
+  std::vector<Element> buffer(static_cast<std::size_t>(width * block));
+  for (Index head = 0; head < layout.num_heads; ++head)
+    for (Index column = 0; column < rows.extent(1); column += block) {
+      const Index columns = (std::min)(block, rows.extent(1) - column);
+      const auto row = [&](Index d) {
+        return rows.slice(0, head * layout.head_dim + first + d, 1).slice(1, column, columns);
+      };
+      for (Index n = 0; n < width; ++n)
+        detail::copy_tile<Element>(View<Element, 2>(buffer.data() + n * block, {1, columns}),
+                                   row(dim(from, n)));
+      for (Index n = 0; n < width; ++n)
+        detail::copy_tile<Element>(row(dim(to, n)),
+                                   View<const Element, 2>(buffer.data() + n * block, {1, columns}));
+    }
+}
+
+}  // namespace v0
+}  // namespace posenc

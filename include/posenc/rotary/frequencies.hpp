@@ -1,0 +1,64 @@
+#pragma once
+// Rotary frequencies: how fast each pair of a head turns. A value, made once per model from its config and,
+// where the model scales them, passed through one pure function per scaling scheme; the rotation itself knows
+// none of that.
+//
+// RoFormer (Su et al. 2021), section 3.2.2, for a rotated width of d = rotary_dim:
+//
+//   theta_i = rope_theta^(-2i/d),   i = 0 .. d/2 - 1
+
+#include <cmath>
+#include <vector>
+
+#include "posenc/core/error.hpp"
+#include "posenc/core/scalar.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+/// The words of Hugging Face's config.json.
+struct RotaryConfig {
+  Index head_dim = 0;
+  double rope_theta = 10000.0;
+  double partial_rotary_factor =
+      1.0;               ///< the part of head_dim that is rotated: int(head_dim * factor), as HF truncates
+  Index rotary_dim = 0;  ///< the same as a number of dimensions (GPT-J); 0: by partial_rotary_factor
+};
+
+/// What a Rotary is made of: the frequencies in radians per position, pair 0 first.
+struct RotaryFrequencies {
+  Index head_dim = 0;
+  std::vector<double> inv_freq = {};  ///< rotary_dim / 2 of them
+  double attention_factor = 1.0;      ///< multiplies cos and sin (YaRN, LongRoPE); scores grow by its square
+
+  Index rotary_dim() const { return 2 * static_cast<Index>(inv_freq.size()); }
+};
+
+/// The unscaled frequencies of a config. Throws std::invalid_argument for a width that is not even, not
+/// positive or beyond head_dim, a base that is not positive, or two statements of the width.
+inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
+  if (config.head_dim <= 0) detail::invalid("head_dim: expected at least 2, got ", config.head_dim);
+  if (!(config.rope_theta > 0) || !std::isfinite(config.rope_theta))
+    detail::invalid("rope_theta: expected a positive finite number, got ", config.rope_theta);
+  if (!(config.partial_rotary_factor > 0) || !(config.partial_rotary_factor <= 1))
+    detail::invalid("partial_rotary_factor: expected a number in (0, 1], got ", config.partial_rotary_factor);
+  if (config.rotary_dim != 0 && config.partial_rotary_factor != 1.0)
+    detail::invalid("rotary_dim: expected either rotary_dim or partial_rotary_factor, got ",
+                    config.rotary_dim, " and ", config.partial_rotary_factor);
+  const Index width =
+      config.rotary_dim != 0
+          ? config.rotary_dim
+          : static_cast<Index>(static_cast<double>(config.head_dim) * config.partial_rotary_factor);
+  if (width < 2 || width % 2 != 0 || width > config.head_dim)
+    detail::invalid("rotary_dim: expected an even number in [2, head_dim = ", config.head_dim, "], got ",
+                    width);
+  RotaryFrequencies frequencies;
+  frequencies.head_dim = config.head_dim;
+  for (Index i = 0; i < width / 2; ++i)
+    frequencies.inv_freq.push_back(static_cast<double>(
+        std::pow(static_cast<long double>(config.rope_theta), -2.0L * static_cast<long double>(i) / width)));
+  return frequencies;
+}
+
+}  // namespace v0
+}  // namespace posenc

@@ -1,0 +1,20 @@
+# Installs into PREFIX by way of another folder: what is installed must not depend on where it was put.
+#   cmake -D BUILD= -D PREFIX= -D HEADERS= -P install.cmake
+cmake_minimum_required(VERSION 3.25)
+file(REMOVE_RECURSE ${PREFIX} ${PREFIX}.first)
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX}.first COMMAND_ERROR_IS_FATAL ANY)
+file(RENAME ${PREFIX}.first ${PREFIX})
+
+file(GLOB_RECURSE installed RELATIVE ${PREFIX} ${PREFIX}/include/*)
+list(SORT installed)
+list(SORT HEADERS)
+if(NOT installed STREQUAL HEADERS)
+  message(FATAL_ERROR "the installed headers differ from the list:\n${installed}\n${HEADERS}")
+endif()
+file(GLOB_RECURSE files ${PREFIX}/share/*)
+foreach(file IN LISTS files)
+  file(READ ${file} text)
+  if(text MATCHES "\\.first|${BUILD}")
+    message(FATAL_ERROR "${file} knows where it was installed or built: it can't be moved")
+  endif()
+endforeach()
