@@ -29,28 +29,46 @@ inline void eigen_asserts(bool condition) {
 
 namespace {
 
-void* allocate(std::size_t size, std::size_t alignment = 0) {
+void* allocate(std::size_t size, std::align_val_t alignment = std::align_val_t{0}) noexcept {
   if (posenc_test::counting) ++posenc_test::allocations;
-  void* const memory = alignment == 0
-                           ? std::malloc(size == 0 ? 1 : size)
-                           : std::aligned_alloc(alignment, (size + alignment) / alignment * alignment);
+  const auto a = static_cast<std::size_t>(alignment);
+  return a == 0 ? std::malloc(size == 0 ? 1 : size) : std::aligned_alloc(a, size / a * a + a);
+}
+
+void* or_throw(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
 }  // namespace
 
-// The array and nothrow forms end in these. Not inlined: g++ 12 would take malloc and delete for a mismatch.
-[[gnu::noinline]] void* operator new(std::size_t size) { return allocate(size); }
-[[gnu::noinline]] void* operator new(std::size_t size, std::align_val_t alignment) {
-  return allocate(size, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
-  std::free(memory);
-}
+// All forms, because the sanitizers bring their own of those that are left out. Not inlined, because g++ 12
+// would take malloc and delete for a mismatch.
+#define POSENC_TEST_NEW [[gnu::noinline]] void*
+#define POSENC_TEST_DELETE [[gnu::noinline]] void
+using Size = std::size_t;
+using Align = std::align_val_t;
+using NoThrow = std::nothrow_t;
+POSENC_TEST_NEW operator new(Size n) { return or_throw(allocate(n)); }
+POSENC_TEST_NEW operator new[](Size n) { return or_throw(allocate(n)); }
+POSENC_TEST_NEW operator new(Size n, Align a) { return or_throw(allocate(n, a)); }
+POSENC_TEST_NEW operator new[](Size n, Align a) { return or_throw(allocate(n, a)); }
+POSENC_TEST_NEW operator new(Size n, const NoThrow&) noexcept { return allocate(n); }
+POSENC_TEST_NEW operator new[](Size n, const NoThrow&) noexcept { return allocate(n); }
+POSENC_TEST_NEW operator new(Size n, Align a, const NoThrow&) noexcept { return allocate(n, a); }
+POSENC_TEST_NEW operator new[](Size n, Align a, const NoThrow&) noexcept { return allocate(n, a); }
+POSENC_TEST_DELETE operator delete(void* p) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete[](void* p) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete(void* p, Size) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete[](void* p, Size) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete(void* p, Align) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete[](void* p, Align) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete(void* p, Size, Align) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete[](void* p, Size, Align) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete(void* p, const NoThrow&) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete[](void* p, const NoThrow&) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete(void* p, Align, const NoThrow&) noexcept { std::free(p); }
+POSENC_TEST_DELETE operator delete[](void* p, Align, const NoThrow&) noexcept { std::free(p); }
 
 namespace {
 

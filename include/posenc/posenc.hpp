@@ -6,7 +6,8 @@
 //   rotary/      turns queries and keys
 //   bias/        added to the attention scores
 //
-// core/ holds what they share. Every header also stands on its own.
+// core/ holds what they share. Every header also stands on its own. The readers of model files, posenc/io,
+// are not included here.
 
 #include "posenc/bias/alibi.hpp"
 #include "posenc/core/angles.hpp"
@@ -22,10 +23,24 @@
 #include "posenc/embedding/sinusoidal.hpp"
 #include "posenc/embedding/token_embedding.hpp"
 #include "posenc/embedding/transformer_embedding.hpp"
+#include "posenc/rotary/attention_temperature.hpp"
+#include "posenc/rotary/axes.hpp"
 #include "posenc/rotary/convert_pairing.hpp"
 #include "posenc/rotary/frequencies.hpp"
 #include "posenc/rotary/kernel.hpp"
+#include "posenc/rotary/key_rebase.hpp"
 #include "posenc/rotary/pairing.hpp"
+#include "posenc/rotary/per_row.hpp"
+#include "posenc/rotary/position_grids.hpp"
 #include "posenc/rotary/rotary.hpp"
 #include "posenc/rotary/rotary_table.hpp"
+#include "posenc/rotary/scaling.hpp"
+#include "posenc/rotary/scaling/dynamic_ntk.hpp"
+#include "posenc/rotary/scaling/explicit.hpp"
+#include "posenc/rotary/scaling/linear.hpp"
+#include "posenc/rotary/scaling/llama3.hpp"
+#include "posenc/rotary/scaling/longrope.hpp"
+#include "posenc/rotary/scaling/proportional.hpp"
+#include "posenc/rotary/scaling/yarn.hpp"
+#include "posenc/rotary/xpos.hpp"
 #include "posenc/version.hpp"

@@ -76,8 +76,10 @@ std::vector<Position> positions() {
 
 /// The sum of two turns, modulo a whole one.
 Turn operator+(const Turn& a, const Turn& b) {
-  const std::uint64_t low = a.low + b.low;
-  return {a.high + b.high + (low < a.low ? 1u : 0u), low};
+  Turn sum;
+  sum.low = a.low + b.low;
+  sum.high = a.high + b.high + (sum.low < a.low ? 1u : 0u);
+  return sum;
 }
 
 }  // namespace

@@ -275,7 +275,7 @@ TEST_CASE("Dropout: a call that doesn't fit is refused and writes nothing") {
     check_refused<std::invalid_argument>(v, [&] { Dropout(0.5).apply(v, other.view(), mode, seed); },
                                          {"posenc: out", "expected shape (2, 3, 5)", "got (2, 3, 4)"});
     check_refused<std::invalid_argument>(v, [&] { Dropout(0.5).apply(broadcast, mode, seed); },
-                                         {"out", "stride 0 on axis 0", "extent 2"});
+                                         {"stride 0 on axis 0", "extent 2"});
     check_refused<std::invalid_argument>(v, [&] { Dropout(0.5).apply_vjp(broadcast, mode, seed); },
                                          {"stride 0 on axis 0", "extent 2"});
   }

@@ -11,6 +11,7 @@
 // Error against the exact cos(p f) and sin(p f) of the double f: below 3.2e-8 for float (rounding alone
 // is 3.0e-8) and 4e-16 for double, at every position a 64-bit integer can hold.
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -28,14 +29,75 @@ inline namespace v0 {
 /// A position in a sequence: an exact integer, negative where the scheme allows it.
 using Position = std::int64_t;
 
-namespace detail {
+/// A coordinate that need not be an integer: patch centres in [-1, 1], seconds. Fixed point with 64 bits
+/// before and 64 behind the point, so that an angle is as exact for it as for an integer. An immutable value.
+class Coordinate {
+ public:
+  Coordinate() = default;
+  Coordinate(Position whole)  // NOLINT: implicit, an integer is a coordinate
+      : negative_(whole < 0),
+        whole_(negative_ ? ~static_cast<std::uint64_t>(whole) + 1 : static_cast<std::uint64_t>(whole)) {}
 
-/// A fraction of a turn in units of 2^-128: (high 2^64 + low) / 2^128.
-struct Turn {
-  std::uint64_t high = 0, low = 0;
+  /// The double itself (bits below 2^-64 are dropped). Throws std::out_of_range unless |value| < 2^60.
+  static Coordinate of(double value) {
+    if (!(std::fabs(value) < 0x1p60))
+      detail::out_of_range("coordinate: expected a number within 2^60 of zero, got ", value);
+    Coordinate c;
+    const double magnitude = std::fabs(value), whole = std::floor(magnitude);
+    c.negative_ = value < 0;
+    c.whole_ = static_cast<std::uint64_t>(whole);
+    c.fraction_ = static_cast<std::uint64_t>(std::ldexp(magnitude - whole, 64));
+    return c;
+  }
+
+  /// numerator / denominator to 64 bits behind the point: (2 row + 1 - rows) / rows for a patch centre.
+  /// Throws std::invalid_argument unless denominator > 0.
+  static Coordinate ratio(Position numerator, Position denominator) {
+    if (denominator <= 0) detail::invalid("denominator: expected more than 0, got ", denominator);
+    Coordinate c(numerator);
+    const auto d = static_cast<std::uint64_t>(denominator);
+    std::uint64_t rest = c.whole_ % d;
+    c.whole_ /= d;
+    for (int bit = 0; bit < 64; ++bit) {  // long division; rest < d <= 2^63, so doubling it can't overflow
+      rest *= 2;
+      c.fraction_ = c.fraction_ << 1 | (rest >= d ? 1u : 0u);
+      if (rest >= d) rest -= d;
+    }
+    return c;
+  }
+
+  bool negative() const { return negative_; }
+  /// Of the magnitude: whole + fraction / 2^64.
+  std::uint64_t whole() const { return whole_; }
+  std::uint64_t fraction() const { return fraction_; }
+  double value() const {
+    const double magnitude = static_cast<double>(whole_) + std::ldexp(static_cast<double>(fraction_), -64);
+    return negative_ ? -magnitude : magnitude;
+  }
+
+ private:
+  bool negative_ = false;
+  std::uint64_t whole_ = 0, fraction_ = 0;
 };
 
-/// f / 2 pi modulo 1, exact but for less than 1 unit. f is finite and below 2^64 in magnitude.
+namespace detail {
+
+/// Turns in fixed point: whole + (high 2^64 + low) / 2^128, modulo 2^64 turns.
+struct Turn {
+  std::uint64_t whole = 0, high = 0, low = 0;
+};
+
+/// a - b.
+inline Turn operator-(const Turn& a, const Turn& b) {
+  Turn d;
+  d.low = a.low - b.low;
+  const std::uint64_t borrow = a.low < b.low ? 1 : 0;
+  d.high = a.high - b.high - borrow;
+  d.whole = a.whole - b.whole - (a.high < b.high || (a.high == b.high && borrow) ? 1 : 0);
+  return d;
+}
+
+/// f / 2 pi, exact but for less than 2^-128. f is finite and below 2^64 in magnitude.
 inline Turn turn_per_position(double f) {
   // 1 / 2 pi, the first 320 bits behind the point, most significant word first.
   constexpr std::array<std::uint32_t, 10> inverse_two_pi = {0x28be60db, 0x9391054a, 0x7f09d5f4, 0x7d4d3770,
@@ -65,12 +127,10 @@ inline Turn turn_per_position(double f) {
     return at < 0 || at >= 384 ? 0u : (product[static_cast<std::size_t>(at / 32)] >> (at % 32)) & 1u;
   };
   Turn turn;
+  for (int place = 63; place >= 0; --place) turn.whole = turn.whole << 1 | bit(place);
   for (int place = -1; place >= -64; --place) turn.high = turn.high << 1 | bit(place);
   for (int place = -65; place >= -128; --place) turn.low = turn.low << 1 | bit(place);
-  if (f < 0) {  // minus a fraction of a turn is its complement
-    turn.low = ~turn.low + 1;
-    turn.high = ~turn.high + (turn.low == 0 ? 1 : 0);
-  }
+  if (f < 0) return Turn{} - turn;
   return turn;
 }
 
@@ -158,16 +218,19 @@ class Angles {
   /// `frequencies` in radians per position. Throws std::invalid_argument unless finite and below 2^64 in
   /// magnitude.
   explicit Angles(std::span<const double> frequencies) {
-    high_.reserve(frequencies.size());
-    low_.reserve(frequencies.size());
     for (std::size_t i = 0; i < frequencies.size(); ++i) {
       if (!(std::fabs(frequencies[i]) < 0x1p64))
         invalid("frequencies[", i, "]: expected a finite number of radians per position below 2^64, got ",
                 frequencies[i]);
-      const Turn turn = turn_per_position(frequencies[i]);
-      high_.push_back(turn.high);
-      low_.push_back(turn.low);
+      push_back(turn_per_position(frequencies[i]));
     }
+  }
+
+  /// The difference of two sets of frequencies, exact: what re-basing a rotated key turns by.
+  Angles(std::span<const double> to, std::span<const double> from) {
+    const Angles a(to), b(from);
+    require_equal("frequencies", a.size(), b.size());
+    for (std::size_t i = 0; i < a.high_.size(); ++i) push_back(a.turn(i) - b.turn(i));
   }
 
   Index size() const { return static_cast<Index>(high_.size()); }
@@ -188,8 +251,34 @@ class Angles {
     }
   }
 
+  /// The same where each pair has a coordinate of its own, at(j) for pair first + j: several axes, fractions.
+  template <std::floating_point C, class At>
+  void cos_sin_at(const At& at, Index first, Index count, C* cos, C* sin, double scale = 1.0) const {
+    constexpr Index block = 64;
+    std::array<std::uint64_t, block> phase, flip;
+    for (Index from = 0; from < count; from += block) {
+      const Index n = (std::min)(block, count - from);
+      for (Index j = 0; j < n; ++j) {
+        const Coordinate c = at(from + j);
+        const Turn f = turn(static_cast<std::size_t>(first + from + j));
+        const auto i = static_cast<std::size_t>(j);
+        phase[i] = f.high * c.whole() + multiply_high(f.low, c.whole()) + f.whole * c.fraction() +
+                   multiply_high(f.high, c.fraction());
+        flip[i] = c.negative() ? std::uint64_t{1} << 63 : 0;
+      }
+      for (Index j = 0; j < n; ++j)
+        cos_sin_of_phase(phase[static_cast<std::size_t>(j)], flip[static_cast<std::size_t>(j)], scale,
+                         cos[from + j], sin[from + j]);
+    }
+  }
+
  private:
-  std::vector<std::uint64_t> high_, low_;
+  Turn turn(std::size_t i) const { return {whole_[i], high_[i], low_[i]}; }
+  void push_back(const Turn& turn) {
+    whole_.push_back(turn.whole), high_.push_back(turn.high), low_.push_back(turn.low);
+  }
+
+  std::vector<std::uint64_t> whole_, high_, low_;
 };
 
 }  // namespace detail

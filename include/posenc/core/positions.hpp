@@ -8,13 +8,20 @@
 //   positions_from_mask(mask)       cumsum(mask) - 1            left or right padding
 //   positions_from_cu_seqlens(cu)   0, 1, ... per sequence      ragged sequences packed one after another
 //   roberta_positions(ids, pad)     pad + cumsum(id != pad)     RoBERTa, fairseq
+//   axis_positions(ids)             ids (axes, batch, seq)      images, videos: several coordinates per token
+//   on_axes(at, n)                  the same on n axes          text in a model with several
+//   coordinates(values)             real numbers                patch centres, seconds
 //
-// Positions are exact 64-bit integers. Negative ones are fine for rotations, sinusoids and biases; a table
-// refuses them. Only borrowed_position_ids and consecutive(past, n) are free of allocations.
+// Positions are exact 64-bit integers, or fixed-point numbers of 128 bits where they are fractions. Negative
+// ones are fine for rotations, sinusoids and biases; a table refuses them. Only borrowed_position_ids,
+// consecutive(past, n) and on_axes are free of allocations. rotary/position_grids.hpp makes the coordinates
+// of images and videos.
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "posenc/core/angles.hpp"
@@ -23,36 +30,77 @@
 
 namespace posenc {
 inline namespace v0 {
+namespace detail {
+struct PositionsFactory;
+}
 
 /// Positions lie within [-largest_position, largest_position] (2^60), so that no sum or distance of two
 /// overflows.
 inline constexpr Position largest_position = Position{1} << 60;
 
 /// The positions of count() tokens: shared by the batch (rows() == 1) or one set for each of rows() rows.
+/// Each token has axes() coordinates: one in text, two or more in images and videos.
 class Positions {
  public:
   Index count() const { return count_; }
   Index rows() const { return rows_; }
+  Index axes() const { return axes_; }
+  /// Whether all coordinates are integers by type; only rotations take others.
+  bool is_integer() const { return kind_ != Kind::coordinates; }
 
   /// The position of token i of a row; any row will do where the positions are shared. Unchecked.
-  Position operator()(Index row, Index i) const {
+  Position operator()(Index row, Index i) const { return integer(0, row, i); }
+
+  /// The same on one of several axes, for integer positions. Unchecked.
+  Position integer(Index axis, Index row, Index i) const {
+    const Index offset = first_ + axis * axis_stride_ + row * row_stride_;
     switch (kind_) {
       case Kind::consecutive: return shift_ + i;
-      case Kind::starts: return shift_ + static_cast<const std::int64_t*>(data_)[row * row_stride_] + i;
-      case Kind::ids64:
-        return shift_ + static_cast<const std::int64_t*>(data_)[row * row_stride_ + i * stride_];
-      case Kind::ids32:
-        return shift_ + static_cast<const std::int32_t*>(data_)[row * row_stride_ + i * stride_];
+      case Kind::starts: return shift_ + static_cast<const std::int64_t*>(data_)[offset] + i;
+      case Kind::ids64: return shift_ + static_cast<const std::int64_t*>(data_)[offset + i * stride_];
+      case Kind::ids32: return shift_ + static_cast<const std::int32_t*>(data_)[offset + i * stride_];
+      case Kind::coordinates: break;
     }
     return shift_;
+  }
+
+  /// The coordinate of token i of a row on one axis. Unchecked.
+  Coordinate coordinate(Index axis, Index row, Index i) const {
+    if (is_integer()) return integer(axis, row, i);
+    return static_cast<const Coordinate*>(
+        data_)[first_ + axis * axis_stride_ + row * row_stride_ + i * stride_];
   }
 
   /// Whether each row is start, start + 1, ...
   bool is_consecutive() const { return kind_ == Kind::consecutive || kind_ == Kind::starts; }
 
+  /// One of the axes, one of the rows, or the axes in reverse order, (h, w) as (w, h). Share the ids, copy
+  /// none. Throw std::out_of_range for an axis or row that is not there.
+  Positions axis(Index which) const {
+    if (which < 0 || which >= axes_)
+      detail::out_of_range("axis: expected one in [0, ", axes_, "), got ", which);
+    Positions one = *this;
+    one.first_ += which * axis_stride_, one.axes_ = 1;
+    return one;
+  }
+  Positions row(Index which) const {
+    if (which < 0 || which >= rows_)
+      detail::out_of_range("row: expected one in [0, ", rows_, "), got ", which);
+    Positions one = *this;
+    one.first_ += which * row_stride_, one.rows_ = 1, one.row_stride_ = 0;
+    return one;
+  }
+  Positions reversed_axes() const {
+    Positions reversed = *this;
+    reversed.first_ += (axes_ - 1) * axis_stride_, reversed.axis_stride_ = -axis_stride_;
+    return reversed;
+  }
+
   /// Every position plus `by`: BART and OPT look up position + 2. Shares the ids, copies none.
-  /// Throws std::out_of_range where a position would leave [-largest_position, largest_position].
+  /// Throws std::out_of_range where a position would leave [-largest_position, largest_position], and
+  /// std::invalid_argument for fractions.
   Positions shifted(Position by) const {
+    if (!is_integer()) detail::invalid("shifted: expected integer positions, got fractions");
     if (by < -2 * largest_position || by > 2 * largest_position)
       detail::out_of_range("shifted: expected a shift within 2^61 of zero, got ", by);
     Positions moved = *this;
@@ -62,42 +110,46 @@ class Positions {
   }
 
  private:
-  enum class Kind : std::uint8_t { consecutive, starts, ids64, ids32 };
+  enum class Kind : std::uint8_t { consecutive, starts, ids64, ids32, coordinates };
 
   void require_range(const char* name) const {
-    const auto check = [&](Index row, Index i) {
-      const Position p = (*this)(row, i);
-      if (p < -largest_position || p > largest_position)
-        detail::out_of_range(name, ": expected positions within 2^60 of zero, got ", p, " at (", row, ", ", i,
-                             ")");
+    const auto check = [&](Index axis, Index row, Index i) {
+      const Coordinate c = coordinate(axis, row, i);
+      if (c.whole() > static_cast<std::uint64_t>(largest_position))
+        detail::out_of_range(name, ": expected positions within 2^60 of zero, got ",
+                             is_integer() ? detail::text(integer(axis, row, i)) : detail::text(c.value()),
+                             " at (", row, ", ", i, ")");
     };
     if (count_ == 0) return;
-    for (Index row = 0; row < rows_; ++row) {
-      if (is_consecutive()) {
-        check(row, 0), check(row, count_ - 1);
-      } else {
-        for (Index i = 0; i < count_; ++i) check(row, i);
+    for (Index axis = 0; axis < axes_; ++axis)
+      for (Index row = 0; row < rows_; ++row) {
+        if (is_consecutive()) {
+          check(axis, row, 0), check(axis, row, count_ - 1);
+        } else {
+          for (Index i = 0; i < count_; ++i) check(axis, row, i);
+        }
       }
-    }
   }
 
   Kind kind_ = Kind::consecutive;
-  Index rows_ = 1, count_ = 0;
+  Index axes_ = 1, rows_ = 1, count_ = 0;
   Position shift_ = 0;
-  Index row_stride_ = 0, stride_ = 0;
-  const void* data_ = nullptr;                          // starts or ids
-  std::shared_ptr<const std::vector<Position>> owned_;  // what data_ points into, unless it is borrowed
+  Index first_ = 0, axis_stride_ = 0, row_stride_ = 0, stride_ = 0;
+  const void* data_ = nullptr;         // starts, ids or coordinates
+  std::shared_ptr<const void> owner_;  // of what data_ points into, unless it is borrowed
 
-  friend struct PositionsFactory;
+  friend struct detail::PositionsFactory;
 };
+
+namespace detail {
 
 /// How the functions below build a Positions.
 struct PositionsFactory {
   static Positions consecutive(Position start, Index count) {
-    if (count < 0) detail::invalid("consecutive: expected a count of at least 0, got ", count);
+    if (count < 0) invalid("consecutive: expected a count of at least 0, got ", count);
     if (start < -largest_position || start > largest_position || count > largest_position)
-      detail::out_of_range("consecutive: expected positions within 2^60 of zero, got start ", start,
-                           " and count ", count);
+      out_of_range("consecutive: expected positions within 2^60 of zero, got start ", start, " and count ",
+                   count);
     Positions at;
     at.count_ = count, at.shift_ = start;
     at.require_range("consecutive");
@@ -105,56 +157,98 @@ struct PositionsFactory {
   }
 
   static Positions starts(std::vector<Position> pasts, Index count) {
-    if (count < 0) detail::invalid("consecutive: expected a count of at least 0, got ", count);
-    if (count > largest_position)
-      detail::out_of_range("consecutive: expected a count below 2^60, got ", count);
-    Positions at = owning(std::move(pasts), 0, 0);
-    at.kind_ = Positions::Kind::starts;
-    at.rows_ = static_cast<Index>(at.owned_->size()), at.count_ = count,
-    at.row_stride_ = at.rows_ == 1 ? 0 : 1;
-    for (const Position past : *at.owned_)
+    if (count < 0) invalid("consecutive: expected a count of at least 0, got ", count);
+    if (count > largest_position) out_of_range("consecutive: expected a count below 2^60, got ", count);
+    for (const Position past : pasts)
       if (past < -largest_position || past > largest_position)
-        detail::out_of_range("consecutive: expected starts within 2^60 of zero, got ", past);
+        out_of_range("consecutive: expected starts within 2^60 of zero, got ", past);
+    const Index rows = static_cast<Index>(pasts.size());
+    Positions at = owning(Positions::Kind::starts, std::move(pasts), 1, rows, 1);
+    at.count_ = count;
     at.require_range("consecutive");
     return at;
   }
 
-  /// ids packed as (rows, count).
-  static Positions owned(const char* name, std::vector<Position> ids, Index rows, Index count) {
-    Positions at = owning(std::move(ids), rows, count);
-    for (const Position id : *at.owned_)
-      if (id < -largest_position || id > largest_position)
-        detail::out_of_range(name, ": expected positions within 2^60 of zero, got ", id);
+  /// ids packed as (axes, rows, count).
+  static Positions owned(const char* name, std::vector<Position> ids, Index axes, Index rows, Index count) {
+    Positions at = owning(Positions::Kind::ids64, std::move(ids), axes, rows, count);
+    at.require_range(name);
+    return at;
+  }
+  static Positions owned(const char* name, std::vector<Coordinate> values, Index axes, Index rows,
+                         Index count) {
+    Positions at = owning(Positions::Kind::coordinates, std::move(values), axes, rows, count);
+    at.require_range(name);
     return at;
   }
 
-  template <class Id, std::size_t Rank>
-  static Positions borrowed(const char* name, const View<const Id, Rank>& ids) {
-    static_assert(Rank == 1 || Rank == 2, "posenc: expected position ids of shape (seq) or (batch, seq)");
+  /// Reads the caller's memory.
+  template <class Id>
+  static Positions borrowed(const char* name, const View<const Id, 3>& ids) {
     Positions at;
     at.kind_ = sizeof(Id) == 8 ? Positions::Kind::ids64 : Positions::Kind::ids32;
-    at.rows_ = Rank == 2 ? ids.extent(0) : 1, at.count_ = ids.extent(Rank - 1);
-    at.row_stride_ = at.rows_ == 1 ? 0 : ids.stride(0), at.stride_ = ids.stride(Rank - 1);
+    at.axes_ = ids.extent(0), at.rows_ = ids.extent(1), at.count_ = ids.extent(2);
+    at.axis_stride_ = ids.stride(0), at.stride_ = ids.stride(2);
+    at.row_stride_ = at.rows_ == 1 ? 0 : ids.stride(1);
     at.data_ = ids.data();
     at.require_range(name);
     return at;
   }
 
+  /// The one axis of `at` seen n times.
+  static Positions on_axes(const Positions& at, Index n) {
+    if (n < 1) invalid("on_axes: expected at least 1 axis, got ", n);
+    if (at.axes() != 1) invalid("on_axes: expected positions of 1 axis, got ", at.axes());
+    Positions all = at;
+    all.axes_ = n, all.axis_stride_ = 0;
+    return all;
+  }
+
  private:
-  static Positions owning(std::vector<Position> ids, Index rows, Index count) {
+  template <class T>
+  static Positions owning(Positions::Kind kind, std::vector<T> values, Index axes, Index rows, Index count) {
     Positions at;
-    at.kind_ = Positions::Kind::ids64;
-    at.owned_ = std::make_shared<const std::vector<Position>>(std::move(ids));
-    at.data_ = at.owned_->data();
-    at.rows_ = rows, at.count_ = count, at.row_stride_ = rows == 1 ? 0 : count, at.stride_ = 1;
+    const auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+    at.kind_ = kind;
+    at.data_ = owner->data(), at.owner_ = owner;
+    at.axes_ = axes, at.rows_ = rows, at.count_ = count;
+    at.axis_stride_ = rows * count, at.stride_ = 1;
+    at.row_stride_ = rows == 1 ? 0 : count;  // shared: every row of the batch reads the one there is
     return at;
   }
 };
 
+/// Ids as (axes, rows, count): rank 1 is (count), rank 2 (rows, count), or (axes, count) where `axes_first`.
+template <class Id, std::size_t Rank>
+View<const Id, 3> as_axes(const View<const Id, Rank>& ids, bool axes_first) {
+  if constexpr (Rank == 1)
+    return {ids.data(), {1, 1, ids.extent(0)}, {0, 0, ids.stride(0)}};
+  else if constexpr (Rank == 2)
+    return axes_first ? View<const Id, 3>(ids.data(), {ids.extent(0), 1, ids.extent(1)},
+                                          {ids.stride(0), 0, ids.stride(1)})
+                      : View<const Id, 3>(ids.data(), {1, ids.extent(0), ids.extent(1)},
+                                          {0, ids.stride(0), ids.stride(1)});
+  else
+    return ids;
+}
+
+/// The elements in logical order, as To.
+template <class To, class From>
+std::vector<To> copied(const View<From, 3>& values) {
+  std::vector<To> copy;
+  copy.reserve(static_cast<std::size_t>(values.size()));
+  for (Index axis = 0; axis < values.extent(0); ++axis)
+    for (Index row = 0; row < values.extent(1); ++row)
+      for (Index i = 0; i < values.extent(2); ++i) copy.push_back(static_cast<To>(values(axis, row, i)));
+  return copy;
+}
+
+}  // namespace detail
+
 /// start, start + 1, ..., start + count - 1, the same for every row of the batch. `start` is the number of
 /// tokens already in the cache (0 for a first call). Throws std::invalid_argument for a negative count.
 inline Positions consecutive(Position start, Index count) {
-  return PositionsFactory::consecutive(start, count);
+  return detail::PositionsFactory::consecutive(start, count);
 }
 
 /// A start for each row of the batch: starts[b], starts[b] + 1, ... `starts` has rank 1.
@@ -164,35 +258,66 @@ Positions consecutive(const T& starts, Index count) {
   const auto v = detail::integer_view(starts);
   std::vector<Position> pasts(static_cast<std::size_t>(v.size()));
   for (Index b = 0; b < v.size(); ++b) pasts[static_cast<std::size_t>(b)] = v(b);
-  return PositionsFactory::starts(std::move(pasts), count);
+  return detail::PositionsFactory::starts(std::move(pasts), count);
 }
 
 /// Explicit positions, (seq) shared by the batch or (batch, seq), copied into the value.
 template <integer_tensor T>
   requires(detail::integer_rank<std::remove_cvref_t<T>> <= 2)
 Positions position_ids(const T& ids) {
-  const auto v = detail::integer_view(ids);
-  constexpr std::size_t rank = decltype(v)::rank;
-  const Index rows = rank == 2 ? v.extent(0) : 1, count = v.extent(rank - 1);
-  std::vector<Position> copy;
-  copy.reserve(static_cast<std::size_t>(rows * count));
-  for (Index row = 0; row < rows; ++row)
-    for (Index i = 0; i < count; ++i) {
-      if constexpr (rank == 2)
-        copy.push_back(v(row, i));
-      else
-        copy.push_back(v(i));
-    }
-  return PositionsFactory::owned("position_ids", std::move(copy), rows, count);
+  const auto v = detail::as_axes(detail::integer_view(ids), false);
+  return detail::PositionsFactory::owned("position_ids", detail::copied<Position>(v), 1, v.extent(1),
+                                         v.extent(2));
 }
+
+namespace detail {
+
+/// Memory that is still there after the full expression: an lvalue, or a temporary that only looks at it.
+template <class T>
+concept outlives_the_call = std::is_lvalue_reference_v<T> ||(storage_of<T>::known && !storage_of<T>::owns) ||
+                            (!storage_of<T>::known &&
+                             std::ranges::enable_borrowed_range<std::remove_cvref_t<T>>);
+
+}  // namespace detail
 
 /// Explicit positions, (seq) or (batch, seq), read from the caller's memory at each use: no allocation, but
 /// the ids must outlive the value, and stay as they are.
 template <integer_tensor T>
-  requires(detail::integer_rank<std::remove_cvref_t<T>> <= 2 &&
-           (std::is_lvalue_reference_v<T> || !detail::storage_of<T>::owns))
+  requires(detail::integer_rank<std::remove_cvref_t<T>> <= 2 && detail::outlives_the_call<T>)
 Positions borrowed_position_ids(T&& ids) {
-  return PositionsFactory::borrowed("borrowed_position_ids", detail::integer_view(ids));
+  return detail::PositionsFactory::borrowed("borrowed_position_ids",
+                                            detail::as_axes(detail::integer_view(ids), false));
+}
+
+/// Explicit positions with several coordinates per token, (axes, seq) shared by the batch or (axes, batch,
+/// seq) as Hugging Face's M-RoPE has them, copied into the value.
+template <integer_tensor T>
+  requires(detail::integer_rank<std::remove_cvref_t<T>> == 2 ||
+           detail::integer_rank<std::remove_cvref_t<T>> == 3)
+Positions axis_positions(const T& ids) {
+  const auto v = detail::as_axes(detail::integer_view(ids), true);
+  return detail::PositionsFactory::owned("axis_positions", detail::copied<Position>(v), v.extent(0),
+                                         v.extent(1), v.extent(2));
+}
+
+/// The same position on each of n axes: text tokens of a model whose images have n coordinates. Copies
+/// nothing.
+inline Positions on_axes(const Positions& at, Index n) { return detail::PositionsFactory::on_axes(at, n); }
+
+/// Real positions of one axis, shared by the batch: seconds, say. Exact as the doubles that they are.
+inline Positions coordinates(std::span<const double> values) {
+  std::vector<Coordinate> copy;
+  for (const double value : values) copy.push_back(Coordinate::of(value));
+  return detail::PositionsFactory::owned("coordinates", std::move(copy), 1, 1,
+                                         static_cast<Index>(values.size()));
+}
+
+/// Fixed-point positions, `axes` coordinates per token, packed (axes, seq) and shared by the batch.
+inline Positions coordinates(std::vector<Coordinate> values, Index axes) {
+  const Index size = static_cast<Index>(values.size());
+  if (axes < 1 || size % axes != 0)
+    detail::invalid("coordinates: expected a number of values divisible by the ", axes, " axes, got ", size);
+  return detail::PositionsFactory::owned("coordinates", std::move(values), axes, 1, size / axes);
 }
 
 /// Positions of a padded batch: the n-th token with mask != 0 of a row stands at n (from 0), wherever the
@@ -208,7 +333,7 @@ Positions positions_from_mask(const T& mask, Position pad_position = 0) {
     Position next = 0;
     for (Index i = 0; i < v.extent(1); ++i) ids.push_back(v(row, i) ? next++ : pad_position);
   }
-  return PositionsFactory::owned("positions_from_mask", std::move(ids), v.extent(0), v.extent(1));
+  return detail::PositionsFactory::owned("positions_from_mask", std::move(ids), 1, v.extent(0), v.extent(1));
 }
 
 /// Positions of ragged sequences packed one after another: sequence b is tokens cu_seqlens[b] .. cu_seqlens[b
@@ -230,7 +355,7 @@ Positions positions_from_cu_seqlens(const T& cu_seqlens) {
   for (Index b = 1; b < v.size(); ++b)
     for (Position i = 0; i < v(b) - v(b - 1); ++i) ids.push_back(i);
   const Index count = static_cast<Index>(ids.size());
-  return PositionsFactory::owned("positions_from_cu_seqlens", std::move(ids), 1, count);
+  return detail::PositionsFactory::owned("positions_from_cu_seqlens", std::move(ids), 1, 1, count);
 }
 
 /// The rule of RoBERTa and fairseq: token ids other than padding_idx count from padding_idx + 1 in each row,
@@ -247,17 +372,25 @@ Positions roberta_positions(const T& ids, Position padding_idx) {
     for (Index i = 0; i < v.extent(1); ++i)
       positions.push_back(v(row, i) == padding_idx ? padding_idx : ++last);
   }
-  return PositionsFactory::owned("roberta_positions", std::move(positions), v.extent(0), v.extent(1));
+  return detail::PositionsFactory::owned("roberta_positions", std::move(positions), 1, v.extent(0),
+                                         v.extent(1));
 }
 
 namespace detail {
 
 /// Checks that `at` fits a tensor of this batch and sequence length.
-inline void require_positions(const char* name, const Positions& at, Index batch, Index seq) {
+inline void require_counts(const char* name, const Positions& at, Index batch, Index seq) {
   if (at.count() != seq)
     invalid(name, ": expected ", seq, " positions, one per token of the sequence, got ", at.count());
   if (at.rows() != 1 && at.rows() != batch)
     invalid(name, ": expected positions for 1 or ", batch, " rows of the batch, got ", at.rows());
+}
+
+/// The same for a scheme that knows one axis of integers.
+inline void require_positions(const char* name, const Positions& at, Index batch, Index seq) {
+  require_counts(name, at, batch, seq);
+  if (at.axes() != 1) invalid(name, ": expected positions of 1 axis, got ", at.axes());
+  if (!at.is_integer()) invalid(name, ": expected integer positions, got fractions");
 }
 
 }  // namespace detail

@@ -230,7 +230,12 @@ auto view(T&& t) {
     return View<Element, 2>(t.data(), {t.rows(), t.cols()}, strides);
   } else {
     std::array<Index, rank> extents{}, strides{};
-    for (std::size_t axis = 0; axis < rank; ++axis) extents[axis] = static_cast<Index>(t.dimensions()[axis]);
+    // Eigen::Sizes, of a fixed-size tensor, counts its axes in signed numbers, Eigen::DSizes in unsigned
+    // ones.
+    using Axis = std::conditional_t < requires { Type::Dimensions::total_size; }
+    , std::ptrdiff_t, std::size_t > ;
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      extents[axis] = static_cast<Index>(t.dimensions()[static_cast<Axis>(axis)]);
     constexpr bool row_major = static_cast<int>(Type::Layout) == static_cast<int>(Eigen::RowMajor);
     Index step = 1;
     for (std::size_t i = 0; i < rank; ++i) {
@@ -366,6 +371,7 @@ void require_same_shape(const char* name, const View<A, Rank>& expected, const V
 /// An output in which two coordinates share an element (a broadcast) can't hold a result.
 template <class T, std::size_t Rank>
 void require_distinct_elements(const char* name, const View<T, Rank>& x) {
+  if (x.size() == 0) return;
   for (std::size_t axis = 0; axis < Rank; ++axis)
     if (x.extent(axis) > 1 && x.stride(axis) == 0)
       invalid(name, ": expected an element for each coordinate, got stride 0 on axis ", axis, " of extent ",

@@ -30,8 +30,17 @@ struct RotaryFrequencies {
   Index head_dim = 0;
   std::vector<double> inv_freq = {};  ///< rotary_dim / 2 of them
   double attention_factor = 1.0;      ///< multiplies cos and sin (YaRN, LongRoPE); scores grow by its square
+  std::vector<int> axis =
+      {};  ///< which coordinate of a token drives each pair; empty: there is one (rotary/axes.hpp)
 
   Index rotary_dim() const { return 2 * static_cast<Index>(inv_freq.size()); }
+
+  /// How many coordinates a token must have.
+  Index axes() const {
+    int most = 0;
+    for (const int a : axis) most = a > most ? a : most;
+    return most + 1;
+  }
 };
 
 /// The unscaled frequencies of a config. Throws std::invalid_argument for a width that is not even, not
@@ -57,6 +66,12 @@ inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
   for (Index i = 0; i < width / 2; ++i)
     frequencies.inv_freq.push_back(static_cast<double>(
         std::pow(static_cast<long double>(config.rope_theta), -2.0L * static_cast<long double>(i) / width)));
+  return frequencies;
+}
+
+/// The same frequencies turning the other way, x cos + [x2, -x1] sin: nanochat.
+inline RotaryFrequencies negated(RotaryFrequencies frequencies) {
+  for (double& f : frequencies.inv_freq) f = -f;
   return frequencies;
 }
 

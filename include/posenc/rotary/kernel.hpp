@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <utility>
 
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/tensor.hpp"
@@ -46,15 +47,36 @@ void turn_adjacent(const C* x, const C* cos, const C* sin, Index n, C* out) {
   for (Index i = 0; i < n; ++i) turn(x[2 * i], x[2 * i + 1], cos[i], sin[i], out[2 * i], out[2 * i + 1]);
 }
 
-/// Which dimensions of a head are pairs: pair i is (first + step i, first + step i + gap).
+/// Where pair i stands in the rotated width: dimensions step i and step i + gap.
+struct PairLayout {
+  Index step, gap;
+  bool operator==(const PairLayout&) const = default;
+};
+
+/// Which dimensions of a head are pairs: those of the rotated width, from dimension `first` on.
 struct Pairs {
-  Index count, first, step, gap;
+  Index count, first;
+  PairLayout in, out;
+  bool mismatched;
 
   Pairs(Pairing pairing, Index first_dim, Index pairs)
       : count(pairs),
         first(first_dim),
-        step(pairing == Pairing::half ? 1 : 2),
-        gap(pairing == Pairing::half ? pairs : 1) {}
+        in(pairing == Pairing::half ? PairLayout{1, pairs} : PairLayout{2, 1}),
+        out(pairing == Pairing::half || pairing == Pairing::adjacent_to_half ? PairLayout{1, pairs}
+                                                                             : PairLayout{2, 1}),
+        mismatched(pairing == Pairing::adjacent_mismatched) {
+    // These read a whole head before they write it.
+    if ((mismatched || in != out) && pairs > tile_elements)
+      invalid("rotary_dim: expected at most ", 2 * tile_elements, " for this pairing, got ", 2 * pairs);
+  }
+
+  /// The pairs of the transposed map: what was written is read.
+  Pairs transposed() const {
+    Pairs back = *this;
+    std::swap(back.in, back.out);
+    return back;
+  }
 };
 
 /// What turns one tile: `positions` positions of one batch row, `count` pairs from pair `first` on.
@@ -68,47 +90,64 @@ struct Turns {
 template <bool InPlace, std::floating_point C>
 void turn_row(const C* in, C* out, const Pairs& pairs, const Turns<C>& turns, Index t) {
   const C *cos = turns.cos + t * turns.count, *sin = turns.sin + t * turns.count;
-  const Index at = pairs.first + pairs.step * turns.first;
-  if (pairs.step == 2) {
+  const Index at = pairs.first + pairs.in.step * turns.first, gap = pairs.in.gap;
+  if (pairs.in.step == 2) {
     if constexpr (InPlace)
       turn_adjacent(out + at, cos, sin, turns.count);
     else
       turn_adjacent(in + at, cos, sin, turns.count, out + at);
   } else {
     if constexpr (InPlace)
-      turn_runs(out + at, out + at + pairs.gap, cos, sin, turns.count);
+      turn_runs(out + at, out + at + gap, cos, sin, turns.count);
     else
-      turn_runs(in + at, in + at + pairs.gap, cos, sin, turns.count, out + at, out + at + pairs.gap);
+      turn_runs(in + at, in + at + gap, cos, sin, turns.count, out + at, out + at + gap);
   }
 }
 
-/// One head of one tile through packed buffers: any scalar type, any strides.
+/// One head of one tile through packed buffers: any scalar type, any strides, any pairing.
 template <scalar_type S>
 void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& pairs,
-               const Turns<compute_t<S>>& turns) {
-  TileBuffer<compute_t<S>> u, w;
-  const auto run = [&]<class T>(const View<T, 2>& x, Index offset) {  // one side of the pairs
-    return View<T, 2>(x.data() + (pairs.first + pairs.step * turns.first + offset) * x.stride(1),
-                      {turns.positions, turns.count}, {x.stride(0), pairs.step * x.stride(1)});
+               const Turns<compute_t<S>>& turns, bool transposed) {
+  using C = compute_t<S>;
+  TileBuffer<C> u, w;
+  const auto run = [&]<class T>(const View<T, 2>& x, const PairLayout& layout,
+                                Index offset) {  // one side of the pairs
+    return View<T, 2>(x.data() + (pairs.first + layout.step * turns.first + offset) * x.stride(1),
+                      {turns.positions, turns.count}, {x.stride(0), layout.step * x.stride(1)});
   };
-  load_tile(run(in, 0), u.data());
-  load_tile(run(in, pairs.gap), w.data());
-  turn_runs(u.data(), w.data(), turns.cos, turns.sin, turns.positions * turns.count);
-  store_tile(run(out, 0), u.data());
-  store_tile(run(out, pairs.gap), w.data());
+  load_tile(run(in, pairs.in, 0), u.data());
+  load_tile(run(in, pairs.in, pairs.in.gap), w.data());
+  if (pairs.mismatched) {
+    for (Index t = 0; t < turns.positions; ++t) {
+      const C *cos = turns.cos + t * turns.count, *sin = turns.sin + t * turns.count;
+      C *const us = u.data() + t * turns.count, *const ws = w.data() + t * turns.count;
+      for (Index i = 0; i < turns.count; ++i) {
+        const Index a = 2 * i % turns.count, b = (2 * i + 1) % turns.count;
+        const C x = us[i], y = ws[i];
+        us[i] = x * cos[a] - y * sin[transposed ? b : a];
+        ws[i] = y * cos[b] + x * sin[transposed ? a : b];
+      }
+    }
+  } else {
+    turn_runs(u.data(), w.data(), turns.cos, turns.sin, turns.positions * turns.count);
+  }
+  store_tile(run(out, pairs.out, 0), u.data());
+  store_tile(run(out, pairs.out, pairs.out.gap), w.data());
 }
 
 /// out = in with each pair turned, for (batch, seq, heads, dim) in any strides; out is `in` itself or apart
 /// from it. rows(batch, seq, first, count, cos, sin) fills what pairs first .. first + count turn by at that
 /// token; it is the same for every batch row where `shared`. Transposed: the pairs turn back (the gradient).
 template <scalar_type S, device D, class Rows>
-void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>& in, const Pairs& pairs,
+void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>& in, const Pairs& forward,
                   bool transposed, bool shared, const Rows& rows) {
   using C = compute_t<S>;
+  const Pairs pairs = transposed ? forward.transposed() : forward;
   const Index batch = out.extent(0), seq = out.extent(1), heads = out.extent(2), dim = out.extent(3);
   if (out.size() == 0) return;
   const bool in_place = out.data() == in.data() && out.strides() == in.strides();
-  const bool direct = std::same_as<S, C> && in.stride(3) == 1 && out.stride(3) == 1;
+  const bool direct = std::same_as<S, C> && in.stride(3) == 1 && out.stride(3) == 1 &&
+                      pairs.in == pairs.out && !pairs.mismatched;
   // A tile: as many positions as fit, at most 16, so that cos and sin serve all heads of them.
   const Index most =
       (std::max)(Index{1}, (std::min)(Index{16}, tile_elements / (std::max)(Index{1}, pairs.count)));
@@ -144,7 +183,7 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
       const auto head = [&]<class T>(const View<T, 4>& x) {
         return View<T, 2>(base(x) + h * x.stride(2), {turns.positions, dim}, {x.stride(1), x.stride(3)});
       };
-      turn_tile<S>(head(in), head(out), pairs, turns);
+      turn_tile<S>(head(in), head(out), pairs, turns, transposed);
     }
   };
 

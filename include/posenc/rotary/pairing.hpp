@@ -12,8 +12,11 @@ inline namespace v0 {
 /// The partner of a dimension within the rotated width d. Mixing the two up gives fluent nonsense, so there
 /// is no default.
 enum class Pairing {
-  half,     ///< (i, i + d/2): GPT-NeoX, Llama in Hugging Face's layout; "rotate_half", ggml NEOX
-  adjacent  ///< (2i, 2i + 1): RoFormer, GPT-J, Llama in Meta's layout; "interleaved", ggml NORM
+  half,              ///< (i, i + d/2): GPT-NeoX, Llama in Hugging Face's layout; "rotate_half", ggml NEOX
+  adjacent,          ///< (2i, 2i + 1): RoFormer, GPT-J, Llama in Meta's layout; "interleaved", ggml NORM
+  adjacent_to_half,  ///< reads (2i, 2i + 1), writes (i, i + d/2): DeepSeek V3. Scores are those of `adjacent`
+  adjacent_mismatched  ///< V-JEPA 2: (2i, 2i + 1), each dimension n at the angle of pair n mod d/2. Not a
+                       ///< rotation
 };
 
 /// Where the rotated width lies in the head, when it is not all of it.

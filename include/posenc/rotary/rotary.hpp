@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <span>
 #include <utility>
 
 #include "posenc/core/angles.hpp"
@@ -26,22 +27,41 @@
 namespace posenc {
 inline namespace v0 {
 
+/// How the angle of a pair is computed.
+enum class AngleMode {
+  exact,   ///< in fixed point, at any position
+  float32  ///< float32(p) float32(theta_i), as PyTorch models do: wrong by 4e-3 at position 131071. For
+           ///< parity tests
+};
+
 /// The encoder: an immutable value, cheap to copy, shared freely between threads.
 class Rotary {
  public:
   /// Throws std::invalid_argument where the rotated width does not fit the head or a frequency is not finite.
-  Rotary(RotaryFrequencies frequencies, Pairing pairing, Window window = Window::leading())
+  Rotary(RotaryFrequencies frequencies, Pairing pairing, Window window = Window::leading(),
+         AngleMode angle_mode = AngleMode::exact)
       : frequencies_(std::move(frequencies)),
         pairing_(pairing),
+        window_(window),
+        angle_mode_(angle_mode),
+        axes_(frequencies_.axes()),
         pairs_(pairing, window.first(frequencies_.head_dim, frequencies_.rotary_dim()),
                frequencies_.rotary_dim() / 2),
         angles_(frequencies_.inv_freq) {
     if (!std::isfinite(frequencies_.attention_factor))
       detail::invalid("attention_factor: expected a finite number, got ", frequencies_.attention_factor);
+    if (!frequencies_.axis.empty() && frequencies_.axis.size() != frequencies_.inv_freq.size())
+      detail::invalid("axis: expected one axis per pair, ", frequencies_.inv_freq.size(), ", got ",
+                      frequencies_.axis.size());
+    for (std::size_t i = 0; i < frequencies_.axis.size(); ++i)
+      if (frequencies_.axis[i] < 0)
+        detail::invalid("axis[", i, "]: expected at least 0, got ", frequencies_.axis[i]);
   }
 
   const RotaryFrequencies& frequencies() const { return frequencies_; }
   Pairing pairing() const { return pairing_; }
+  Window window() const { return window_; }
+  AngleMode angle_mode() const { return angle_mode_; }
   Index head_dim() const { return frequencies_.head_dim; }
 
   /// x = R(at) x, in place: queries or keys, any number of heads. x: rank 4 in the order that `axes` names;
@@ -89,6 +109,62 @@ class Rotary {
     turn(device, dx, dy, at, axes, true);
   }
 
+  /// x = R(at)^-1 x, in place: turns back, and divides by attention_factor where rotate multiplies by it.
+  /// DeepSeek V4 turns the output of attention back this way. Throws std::invalid_argument for
+  /// Pairing::adjacent_mismatched, which is no rotation, and for an attention_factor of zero.
+  template <writable_tensor X>
+  void rotate_inverse(X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    rotate_inverse(Eigen::DefaultDevice(), x, at, axes);
+  }
+  template <device D, writable_tensor X>
+  void rotate_inverse(const D& device, X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    if (pairing_ == Pairing::adjacent_mismatched)
+      detail::invalid("rotate_inverse: expected a rotation, but Pairing::adjacent_mismatched is none");
+    if (frequencies_.attention_factor == 0)
+      detail::invalid("rotate_inverse: expected an attention_factor other than 0, got 0");
+    turn(device, x, x, at, axes, true, 1 / frequencies_.attention_factor);
+  }
+
+  /// Moves keys that were rotated before: k was at position p and is at p + delta from now on, for the window
+  /// of a cache that slides. A pure rotation: attention_factor, which is in k already, is not applied again.
+  /// k: as x in rotate, every token by the same delta; with several axes one delta for each. Throws
+  /// std::invalid_argument where the shapes don't fit, and for Pairing::adjacent_mismatched. What a shift
+  /// makes exact is in docs/cache.md.
+  template <writable_tensor K>
+  void shift(K&& k, Position delta, NamedAxes<rank_of<K>> axes = {}) const {
+    shift(Eigen::DefaultDevice(), k, std::span<const Position>(&delta, 1), axes);
+  }
+  template <device D, writable_tensor K>
+  void shift(const D& device, K&& k, Position delta, NamedAxes<rank_of<K>> axes = {}) const {
+    shift(device, k, std::span<const Position>(&delta, 1), axes);
+  }
+  template <writable_tensor K>
+  void shift(K&& k, std::span<const Position> deltas, NamedAxes<rank_of<K>> axes = {}) const {
+    shift(Eigen::DefaultDevice(), k, deltas, axes);
+  }
+  template <device D, writable_tensor K>
+  void shift(const D& device, K&& k, std::span<const Position> deltas,
+             NamedAxes<rank_of<K>> axes = {}) const {
+    if (static_cast<Index>(deltas.size()) != axes_)
+      detail::invalid("deltas: expected ", axes_, ", one per axis, got ", deltas.size());
+    detail::with_heads(k, k, axes,
+                       [&](const auto& to, const auto& from) { shift_views(device, to, from, deltas); });
+  }
+
+  /// Where rotated keys have their pairs: as rotate wrote them.
+  detail::Pairs stored_pairs() const {
+    if (pairing_ == Pairing::adjacent_mismatched)
+      detail::invalid("pairing: expected a rotation, but Pairing::adjacent_mismatched is none");
+    detail::Pairs stored = pairs_;
+    stored.in = stored.out;
+    return stored;
+  }
+
+  /// The axis that drives pair i.
+  Index axis_of(Index pair) const {
+    return frequencies_.axis.empty() ? Index{0} : Index{frequencies_.axis[static_cast<std::size_t>(pair)]};
+  }
+
   /// The table that other runtimes take: cos and sin of (seq, rotary_dim / 2) or (batch, seq, rotary_dim /
   /// 2), one column per pair, attention_factor included.
   template <writable_tensor Cos, writable_tensor Sin>
@@ -106,53 +182,103 @@ class Rotary {
     detail::require_same_shape("sin", c, s);
     if (c.extent(2) != pairs_.count)
       detail::invalid("cos: expected ", pairs_.count, " columns, one per pair, got ", c.extent(2));
-    detail::require_positions("at", at, c.extent(0), c.extent(1));
+    require_positions(at, c.extent(0), c.extent(1));
     const Index seq = c.extent(1),
                 columns = (std::min)(detail::tile_elements, (std::max)(Index{1}, pairs_.count));
     const double bytes = 2.0 * static_cast<double>(pairs_.count) * sizeof(S);
-    detail::parallel_for(
-        device, c.extent(0) * seq, {bytes, bytes, 20.0 * double(pairs_.count)}, [&](Index begin, Index end) {
-          detail::TileBuffer<C> cos_row, sin_row;
-          for (Index row = begin; row < end; ++row)
-            for (detail::Tile tile{row / seq, row % seq, 1, 0, columns}; tile.first < pairs_.count;
-                 tile.first += columns) {
-              tile.columns = (std::min)(columns, pairs_.count - tile.first);
-              fill(at(tile.batch, tile.seq), tile.first, tile.columns, cos_row.data(), sin_row.data());
-              detail::store_tile(tile.of(c), cos_row.data());
-              detail::store_tile(tile.of(s), sin_row.data());
-            }
-        });
+    detail::parallel_for(device, c.extent(0) * seq, {bytes, bytes, 20.0 * double(pairs_.count)},
+                         [&](Index begin, Index end) {
+                           detail::TileBuffer<C> cos_row, sin_row;
+                           for (Index row = begin; row < end; ++row)
+                             for (detail::Tile tile{row / seq, row % seq, 1, 0, columns};
+                                  tile.first < pairs_.count; tile.first += columns) {
+                               tile.columns = (std::min)(columns, pairs_.count - tile.first);
+                               fill_cos_sin(at, tile.batch, tile.seq, tile.first, tile.columns,
+                                            cos_row.data(), sin_row.data(), frequencies_.attention_factor);
+                               detail::store_tile(tile.of(c), cos_row.data());
+                               detail::store_tile(tile.of(s), sin_row.data());
+                             }
+                         });
+  }
+
+  /// cos[j] and sin[j] of pairs first + j, j in [0, count), for token i of a row, times `scale`; unchecked:
+  /// for kernels that fuse the rotation.
+  template <std::floating_point C>
+  void fill_cos_sin(const Positions& at, Index row, Index i, Index first, Index count, C* cos, C* sin,
+                    double scale) const {
+    if (angle_mode_ == AngleMode::float32) {
+      for (Index j = 0; j < count; ++j) {
+        const float f = static_cast<float>(frequencies_.inv_freq[static_cast<std::size_t>(first + j)]);
+        const float angle = static_cast<float>(at.coordinate(axis_of(first + j), row, i).value()) * f;
+        cos[j] = static_cast<C>(std::cos(angle) * static_cast<float>(scale));
+        sin[j] = static_cast<C>(std::sin(angle) * static_cast<float>(scale));
+      }
+    } else if (axes_ == 1 && at.is_integer()) {
+      angles_.cos_sin(at(row, i), first, count, cos, sin, scale);
+    } else {
+      angles_.cos_sin_at([&](Index j) { return at.coordinate(axis_of(first + j), row, i); }, first, count,
+                         cos, sin, scale);
+    }
+  }
+
+  /// Which dimensions rotate reads and writes as pairs.
+  const detail::Pairs& pairs() const { return pairs_; }
+
+  /// Throws std::invalid_argument unless `at` has a position with all coordinates for each token of (batch,
+  /// seq).
+  void require_positions(const Positions& at, Index batch, Index seq) const {
+    detail::require_counts("at", at, batch, seq);
+    if (at.axes() != axes_)
+      detail::invalid("at: expected positions of ", axes_, " axes, got ", at.axes(),
+                      at.axes() == 1 ? " (on_axes repeats one)" : "");
   }
 
  private:
-  template <std::floating_point C>
-  void fill(Position position, Index first, Index count, C* cos, C* sin) const {
-    angles_.cos_sin(position, first, count, cos, sin, frequencies_.attention_factor);
-  }
-
   template <device D, class Out, class X>
   void turn(const D& device, Out& out, const X& x, const Positions& at, NamedAxes<rank_of<Out>> axes,
             bool transposed) const {
+    turn(device, out, x, at, axes, transposed, frequencies_.attention_factor);
+  }
+  template <device D, class Out, class X>
+  void turn(const D& device, Out& out, const X& x, const Positions& at, NamedAxes<rank_of<Out>> axes,
+            bool transposed, double scale) const {
     detail::with_heads(out, x, axes, [&](const auto& to, const auto& from) {
-      turn_views(device, to, from, at, transposed);
+      turn_views(device, to, from, at, transposed, scale);
     });
   }
 
   // The verbs end here whatever tensor they were called with, so each scalar type compiles the kernel once.
   template <scalar_type S, device D>
   void turn_views(const D& device, const View<S, 4>& out, const View<const S, 4>& in, const Positions& at,
-                  bool transposed) const {
+                  bool transposed, double scale) const {
     using C = compute_t<S>;
     detail::require_head_dim(head_dim(), out.extent(3));
-    detail::require_positions("at", at, out.extent(0), out.extent(1));
+    require_positions(at, out.extent(0), out.extent(1));
     detail::rotate_pairs<S>(device, out, in, pairs_, transposed, at.rows() == 1,
                             [&](Index b, Index s, Index first, Index count, C* cos, C* sin) {
-                              fill(at(b, s), first, count, cos, sin);
+                              fill_cos_sin(at, b, s, first, count, cos, sin, scale);
+                            });
+  }
+
+  template <scalar_type S, device D>
+  void shift_views(const D& device, const View<S, 4>& out, const View<const S, 4>& in,
+                   std::span<const Position> deltas) const {
+    using C = compute_t<S>;
+    detail::require_head_dim(head_dim(), out.extent(3));
+    detail::rotate_pairs<S>(device, out, in, stored_pairs(), false, true,
+                            [&](Index, Index, Index first, Index count, C* cos, C* sin) {
+                              const auto by = [&](Index j) {
+                                return Coordinate(deltas[static_cast<std::size_t>(axis_of(first + j))]);
+                              };
+                              angles_.cos_sin_at(by, first, count, cos, sin);
                             });
   }
 
   RotaryFrequencies frequencies_;
   Pairing pairing_;
+  Window window_;
+  AngleMode angle_mode_;
+  Index axes_;
   detail::Pairs pairs_;
   detail::Angles angles_;
 };

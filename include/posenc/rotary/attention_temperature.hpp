@@ -1,0 +1,91 @@
+#pragma once
+// A temperature that grows with the position: queries far out are multiplied by a little more, so that
+// softmax stays sharp over long contexts. Not part of the rotation, and applied also where there is none
+// (Llama 4's NoPE layers).
+//
+//   Llama 4      t(p) = 1 + scale ln(1 + floor((p + 1) / length))      scale 0.1, length floor_scale = 8192
+//   Ministral 3  t(p) = 1 + scale ln(1 + floor(p / length))            llama_4_scaling_beta, original length
+//   Inkling      t(p) = 1 + scale ln(max(1, (p + 1) / length))
+
+#include <algorithm>
+#include <cmath>
+
+#include "posenc/core/parallel.hpp"
+#include "posenc/core/positions.hpp"
+#include "posenc/core/tensor.hpp"
+#include "posenc/core/tile.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+enum class TemperatureRule { llama4, ministral3, inkling };
+
+struct AttentionTemperatureConfig {
+  TemperatureRule rule = TemperatureRule::llama4;
+  double scale = 0.1;
+  double length = 8192;
+};
+
+/// The multiplier as an immutable value.
+class AttentionTemperature {
+ public:
+  /// Throws std::invalid_argument unless scale is finite and length positive.
+  explicit AttentionTemperature(const AttentionTemperatureConfig& config) : config_(config) {
+    if (!std::isfinite(config.scale)) detail::invalid("scale: expected a finite number, got ", config.scale);
+    if (!(config.length > 0) || !std::isfinite(config.length))
+      detail::invalid("length: expected a positive finite number, got ", config.length);
+  }
+
+  const AttentionTemperatureConfig& config() const { return config_; }
+
+  /// t(p).
+  double value(Position position) const {
+    const double p = static_cast<double>(position);
+    switch (config_.rule) {
+      case TemperatureRule::llama4:
+        return 1 + config_.scale * std::log1p(std::floor((p + 1) / config_.length));
+      case TemperatureRule::ministral3: return 1 + config_.scale * std::log1p(std::floor(p / config_.length));
+      case TemperatureRule::inkling:
+        return 1 + config_.scale * std::log((std::max)(1.0, (p + 1) / config_.length));
+    }
+    return 1;
+  }
+
+  /// q = t(at) q, in place. q and axes: as x in Rotary::rotate. Throws std::invalid_argument where the shapes
+  /// don't fit, std::out_of_range for a negative position. It is its own transpose: the gradient is dq =
+  /// t(at) dq.
+  template <writable_tensor Q>
+  void scale(Q&& q, const Positions& at, NamedAxes<rank_of<Q>> axes = {}) const {
+    scale(Eigen::DefaultDevice(), q, at, axes);
+  }
+  template <device D, writable_tensor Q>
+  void scale(const D& device, Q&& q, const Positions& at, NamedAxes<rank_of<Q>> axes = {}) const {
+    using S = scalar_of<Q>;
+    const View<S, 4> x = detail::as_bshd("q", detail::output_view("q", q), axes);
+    detail::require_positions("at", at, x.extent(0), x.extent(1));
+    for (Index row = 0; row < (x.size() == 0 ? 0 : at.rows()); ++row)
+      for (Index i = 0; i < at.count(); ++i)
+        if (at(row, i) < 0)
+          detail::out_of_range("at: expected positions of at least 0, got ", at(row, i), " at (", row, ", ",
+                               i, ")");
+    for (Index h = 0; h < x.extent(2); ++h) {
+      const View<S, 3> head(x.data() + (x.size() == 0 ? 0 : h * x.stride(2)),
+                            {x.extent(0), x.extent(1), x.extent(3)}, {x.stride(0), x.stride(1), x.stride(3)});
+      detail::map_tiles<S>(
+          device, head, false, [](const detail::Tile&, compute_t<S>*) {},
+          [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* values) {
+            detail::load_tile(View<const S, 2>(tile.of(head)), values);
+            for (Index r = 0; r < tile.rows; ++r) {
+              const auto t = static_cast<compute_t<S>>(value(at(tile.batch, tile.seq + r)));
+              for (Index c = 0; c < tile.columns; ++c) values[r * tile.columns + c] *= t;
+            }
+          });
+    }
+  }
+
+ private:
+  AttentionTemperatureConfig config_;
+};
+
+}  // namespace v0
+}  // namespace posenc

@@ -1,0 +1,76 @@
+#pragma once
+// Every scaling scheme behind one name, for models whose scheme is known at run time only: a config file's
+// rope_type. Code that knows its model calls the scheme's own function (rotary/scaling/).
+
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "posenc/rotary/frequencies.hpp"
+#include "posenc/rotary/scaling/dynamic_ntk.hpp"
+#include "posenc/rotary/scaling/explicit.hpp"
+#include "posenc/rotary/scaling/linear.hpp"
+#include "posenc/rotary/scaling/llama3.hpp"
+#include "posenc/rotary/scaling/longrope.hpp"
+#include "posenc/rotary/scaling/proportional.hpp"
+#include "posenc/rotary/scaling/yarn.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+struct DefaultScaling {};  ///< rope_type "default": none
+struct LinearConfig {
+  double factor = 1.0;
+};
+struct NtkAlphaConfig {
+  double alpha = 1.0;
+};
+
+/// What a config file says about the frequencies, beyond theta and the width.
+using RotaryScaling = std::variant<DefaultScaling, LinearConfig, DynamicNtkConfig, NtkAlphaConfig, YarnConfig,
+                                   LongRopeConfig, Llama3Config, ProportionalConfig, GgmlYarnConfig>;
+
+/// The rope_type as Hugging Face spells it.
+inline std::string rope_type(const RotaryScaling& scaling) {
+  constexpr const char* names[] = {"default",  "linear", "dynamic",      "dynamic (alpha)", "yarn",
+                                   "longrope", "llama3", "proportional", "yarn (ggml)"};
+  return names[scaling.index()];
+}
+
+/// Whether the frequencies depend on the length of the sequence: then they are chosen once per sequence and
+/// kept.
+inline bool depends_on_length(const RotaryScaling& scaling) {
+  return std::holds_alternative<DynamicNtkConfig>(scaling) || std::holds_alternative<LongRopeConfig>(scaling);
+}
+
+/// The frequencies of a model for a sequence of seq_len tokens, prompt and answer together. Most schemes
+/// ignore the length. Throws as the scheme's own function does.
+inline RotaryFrequencies scaled_frequencies(const RotaryConfig& config, const RotaryScaling& scaling,
+                                            Index seq_len) {
+  return std::visit(
+      [&]<class Scheme>(const Scheme& scheme) -> RotaryFrequencies {
+        if constexpr (std::is_same_v<Scheme, DefaultScaling>)
+          return rotary_frequencies(config);
+        else if constexpr (std::is_same_v<Scheme, LinearConfig>)
+          return linear_scaled(rotary_frequencies(config), scheme.factor);
+        else if constexpr (std::is_same_v<Scheme, DynamicNtkConfig>)
+          return dynamic_ntk_frequencies(config, scheme, seq_len);
+        else if constexpr (std::is_same_v<Scheme, NtkAlphaConfig>)
+          return ntk_alpha_frequencies(config, scheme.alpha);
+        else if constexpr (std::is_same_v<Scheme, YarnConfig>)
+          return yarn_frequencies(config, scheme);
+        else if constexpr (std::is_same_v<Scheme, LongRopeConfig>)
+          return longrope_frequencies(config, scheme, longrope_choice(scheme, seq_len));
+        else if constexpr (std::is_same_v<Scheme, Llama3Config>)
+          return llama3_scaled(rotary_frequencies(config), scheme);
+        else if constexpr (std::is_same_v<Scheme, ProportionalConfig>)
+          return proportional_frequencies(config, scheme);
+        else
+          return ggml_yarn_frequencies(config, scheme);
+      },
+      scaling);
+}
+
+}  // namespace v0
+}  // namespace posenc

@@ -1,0 +1,73 @@
+#pragma once
+// LongRoPE (Ding et al. 2024, "LongRoPE: Extending LLM Context Window Beyond 2 Million Tokens"): each pair
+// has a divisor of its own, found by search, in two lists: one for sequences up to the trained length L0, one
+// for longer ones.
+//
+//   f_i' = f_i / short_factor_i   or   f_i / long_factor_i
+//
+// cos and sin are multiplied by sqrt(1 + ln(factor) / ln(L0)), the same for both lists.
+//
+// Which list applies belongs to the sequence: choose once, when its final length is known or when it starts,
+// and keep it (keys of one choice don't fit queries of the other). rotary/per_row.hpp rotates a batch that
+// mixes both; rotary/key_rebase.hpp changes the choice of keys that are cached already.
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "posenc/rotary/frequencies.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+struct LongRopeConfig {
+  std::vector<double> short_factor = {};  ///< rotary_dim / 2 divisors
+  std::vector<double> long_factor = {};
+  Index original_max_position_embeddings = 0;  ///< L0
+  double factor = 1.0;                         ///< max_position_embeddings / L0 where the config has none
+  std::optional<double> attention_factor = std::nullopt;  ///< wins over the formula
+  std::optional<double> short_mscale = std::nullopt;  ///< PhiMoE: the multiplier of cos and sin, one per list
+  std::optional<double> long_mscale = std::nullopt;
+};
+
+enum class LongRopeChoice { short_factor, long_factor };
+
+/// The list for a sequence of seq_len tokens: long beyond L0.
+inline LongRopeChoice longrope_choice(const LongRopeConfig& scaling, Index seq_len) {
+  return seq_len > scaling.original_max_position_embeddings ? LongRopeChoice::long_factor
+                                                            : LongRopeChoice::short_factor;
+}
+
+/// rope_type "longrope" (also "su"). Throws std::invalid_argument for lists of the wrong length, divisors
+/// that are not positive, or a missing original length.
+inline RotaryFrequencies longrope_frequencies(const RotaryConfig& config, const LongRopeConfig& scaling,
+                                              LongRopeChoice choice) {
+  RotaryFrequencies frequencies = rotary_frequencies(config);
+  const Index l0 = scaling.original_max_position_embeddings;
+  if (l0 < 2) detail::invalid("original_max_position_embeddings: expected at least 2, got ", l0);
+  if (!(scaling.factor > 0) || !std::isfinite(scaling.factor))
+    detail::invalid("factor: expected a positive finite number, got ", scaling.factor);
+  const auto check = [&](const char* name, const std::vector<double>& list) {
+    if (list.size() != frequencies.inv_freq.size())
+      detail::invalid(name, ": expected ", frequencies.inv_freq.size(), " divisors, one per pair, got ",
+                      list.size());
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (!(list[i] > 0) || !std::isfinite(list[i]))
+        detail::invalid(name, "[", i, "]: expected a positive finite number, got ", list[i]);
+  };
+  check("short_factor", scaling.short_factor);
+  check("long_factor", scaling.long_factor);
+  const bool is_long = choice == LongRopeChoice::long_factor;
+  const std::vector<double>& divisors = is_long ? scaling.long_factor : scaling.short_factor;
+  for (std::size_t i = 0; i < divisors.size(); ++i) frequencies.inv_freq[i] /= divisors[i];
+  const std::optional<double>& mscale = is_long ? scaling.long_mscale : scaling.short_mscale;
+  frequencies.attention_factor =
+      scaling.attention_factor ? *scaling.attention_factor
+      : mscale                 ? *mscale
+      : scaling.factor <= 1    ? 1.0
+                               : std::sqrt(1 + std::log(scaling.factor) / std::log(static_cast<double>(l0)));
+  return frequencies;
+}
+
+}  // namespace v0
+}  // namespace posenc

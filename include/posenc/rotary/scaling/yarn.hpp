@@ -1,0 +1,149 @@
+#pragma once
+// YaRN (Peng et al. 2023, "YaRN: Efficient Context Window Extension of Large Language Models", section 3):
+// fast pairs, which make many turns within the trained length L0, stay; slow ones are interpolated by
+// `factor`; a linear ramp over the pair index lies between. With R = rotary_dim, theta the base, and d(r) the
+// (real-valued) pair that makes r turns,
+//
+//   d(r)  = R ln(L0 / (2 pi r)) / (2 ln theta)
+//   g_i   = clamp((i - low) / (high - low), 0, 1),    low = d(beta_fast), high = d(beta_slow)
+//   f_i'  = (1 - g_i) f_i + g_i f_i / factor
+//
+// and cos and sin are multiplied by an attention factor, by default 0.1 ln(factor) + 1.
+//
+// DeepSeek sets two more numbers, mscale and mscale_all_dim: cos and sin then get the ratio of two
+// magnitudes, and the softmax scale of the whole head, rotated or not, gets another factor, which is a value
+// of its own here: yarn_softmax_scale. Leaving it out is the usual mistake.
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+
+#include "posenc/rotary/frequencies.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+struct YarnConfig {
+  double factor = 1.0;
+  Index original_max_position_embeddings = 0;  ///< L0
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;  ///< round low down and high up to whole pairs (gpt-oss: false)
+  std::optional<double> attention_factor = std::nullopt;  ///< wins over everything below
+  std::optional<double> mscale = std::nullopt;            ///< both of these, or the default applies
+  std::optional<double> mscale_all_dim = std::nullopt;
+};
+
+/// m(s, k) = 0.1 k ln(s) + 1, and 1 for s <= 1: the magnitude that keeps the entropy of attention (YaRN, eq.
+/// 22).
+inline double yarn_magnitude(double factor, double mscale = 1.0) {
+  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+}
+
+/// DeepSeek's correction of the softmax scale, to be multiplied with 1/sqrt(head_dim): m(factor,
+/// mscale_all_dim)^2, or 1 where mscale_all_dim is not set.
+inline double yarn_softmax_scale(const YarnConfig& scaling) {
+  if (!scaling.mscale_all_dim || *scaling.mscale_all_dim == 0) return 1.0;
+  const double magnitude = yarn_magnitude(scaling.factor, *scaling.mscale_all_dim);
+  return magnitude * magnitude;
+}
+
+namespace detail {
+
+inline void check(const YarnConfig& scaling) {
+  if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor))
+    invalid("factor: expected a finite number of at least 1, got ", scaling.factor);
+  if (scaling.original_max_position_embeddings < 1)
+    invalid("original_max_position_embeddings: expected at least 1, got ",
+            scaling.original_max_position_embeddings);
+  if (!(scaling.beta_slow > 0) || !(scaling.beta_fast >= scaling.beta_slow) ||
+      !std::isfinite(scaling.beta_fast))
+    invalid("beta_fast: expected finite beta_fast >= beta_slow > 0, got ", scaling.beta_fast, " and ",
+            scaling.beta_slow);
+}
+
+/// How far each pair is interpolated: 0 keeps its frequency, 1 divides it by the factor.
+struct YarnRamp {
+  double low, high;
+
+  YarnRamp(const YarnConfig& scaling, double rope_theta, Index rotary_dim) {
+    const double width = static_cast<double>(rotary_dim);
+    const auto pair_of_turns = [&](double turns) {
+      return width *
+             std::log(static_cast<double>(scaling.original_max_position_embeddings) /
+                      (turns * 2 * std::numbers::pi)) /
+             (2 * std::log(rope_theta));
+    };
+    low = pair_of_turns(scaling.beta_fast), high = pair_of_turns(scaling.beta_slow);
+    if (scaling.truncate) low = std::floor(low), high = std::ceil(high);
+    low = (std::max)(low, 0.0), high = (std::min)(high, width - 1);
+  }
+
+  double operator()(Index i) const {
+    const double span = high == low ? 0.001 : high - low;
+    return std::clamp((static_cast<double>(i) - low) / span, 0.0, 1.0);
+  }
+};
+
+}  // namespace detail
+
+/// rope_type "yarn". Throws std::invalid_argument for a factor below 1, a missing original length, or ramp
+/// ends in the wrong order.
+inline RotaryFrequencies yarn_frequencies(const RotaryConfig& config, const YarnConfig& scaling) {
+  detail::check(scaling);
+  if (config.rope_theta == 1) detail::invalid("rope_theta: expected anything but 1 for YaRN, got 1");
+  RotaryFrequencies frequencies = rotary_frequencies(config);
+  const detail::YarnRamp ramp(scaling, config.rope_theta, frequencies.rotary_dim());
+  for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
+    const double g = ramp(static_cast<Index>(i)), f = frequencies.inv_freq[i];
+    frequencies.inv_freq[i] = f / scaling.factor * g + f * (1 - g);
+  }
+  const double mscale = scaling.mscale.value_or(0), all = scaling.mscale_all_dim.value_or(0);
+  frequencies.attention_factor =
+      scaling.attention_factor  ? *scaling.attention_factor
+      : mscale != 0 && all != 0 ? yarn_magnitude(scaling.factor, mscale) / yarn_magnitude(scaling.factor, all)
+                                : yarn_magnitude(scaling.factor);
+  return frequencies;
+}
+
+/// The parameters of ggml_rope_ext, as a GGUF file has them.
+struct GgmlYarnConfig {
+  double freq_scale = 1.0;  ///< 1 / factor
+  Index n_ctx_orig = 0;
+  double ext_factor = 0.0;  ///< 0: linear scaling alone; 1: YaRN
+  double attn_factor = 1.0;
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+};
+
+/// ggml's form of YaRN: the ramp is weighted by ext_factor, and where that is not zero the magnitude becomes
+/// attn_factor (1 - 0.1 ln freq_scale) - on top of whatever attn_factor already holds.
+inline RotaryFrequencies ggml_yarn_frequencies(const RotaryConfig& config, const GgmlYarnConfig& scaling) {
+  if (!(scaling.freq_scale > 0) || !std::isfinite(scaling.freq_scale))
+    detail::invalid("freq_scale: expected a positive finite number, got ", scaling.freq_scale);
+  if (!std::isfinite(scaling.ext_factor) || !std::isfinite(scaling.attn_factor))
+    detail::invalid("ext_factor: expected finite ext_factor and attn_factor, got ", scaling.ext_factor,
+                    " and ", scaling.attn_factor);
+  RotaryFrequencies frequencies = rotary_frequencies(config);
+  frequencies.attention_factor = scaling.attn_factor;
+  if (scaling.ext_factor == 0) {
+    for (double& f : frequencies.inv_freq) f *= scaling.freq_scale;
+    return frequencies;
+  }
+  const YarnConfig ends{.original_max_position_embeddings = scaling.n_ctx_orig,
+                        .beta_fast = scaling.beta_fast,
+                        .beta_slow = scaling.beta_slow};
+  detail::check(ends);
+  if (config.rope_theta == 1) detail::invalid("rope_theta: expected anything but 1 for YaRN, got 1");
+  const detail::YarnRamp ramp(ends, config.rope_theta, frequencies.rotary_dim());
+  for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
+    const double mix = (1 - ramp(static_cast<Index>(i))) * scaling.ext_factor, f = frequencies.inv_freq[i];
+    frequencies.inv_freq[i] = scaling.freq_scale * f * (1 - mix) + f * mix;
+  }
+  frequencies.attention_factor *= 1 + 0.1 * std::log(1 / scaling.freq_scale);
+  return frequencies;
+}
+
+}  // namespace v0
+}  // namespace posenc

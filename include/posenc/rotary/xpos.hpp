@@ -1,0 +1,127 @@
+#pragma once
+// xPos (Sun et al. 2022, "A Length-Extrapolatable Transformer", section 2.3): a rotation whose pairs also
+// decay with the distance. Queries are multiplied by zeta_i^n and keys by zeta_i^-n, with n = (p - centre) /
+// scale_base, so that a score is damped by zeta_i^((p_q - p_k) / scale_base):
+//
+//   zeta_i = (2i/d + gamma) / (1 + gamma)
+//
+// The centre is a constant here. Implementations that take it from the length of the call change it between
+// calls, and then cached keys no longer fit. Far from the centre the powers leave the range of the type: half
+// needs |n| of a few.
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "posenc/core/positions.hpp"
+#include "posenc/core/tensor.hpp"
+#include "posenc/rotary/kernel.hpp"
+#include "posenc/rotary/rotary.hpp"
+
+namespace posenc {
+inline namespace v0 {
+
+struct XposConfig {
+  double gamma = 0.4;
+  double scale_base = 512.0;
+  Position centre = 0;
+};
+
+/// The encoder: a Rotary and its decay. An immutable value.
+class Xpos {
+ public:
+  /// Throws std::invalid_argument unless gamma and scale_base are positive and rope has one axis and a
+  /// pairing that is a rotation.
+  Xpos(Rotary rope, const XposConfig& config = {}) : rope_(std::move(rope)), config_(config) {
+    if (!(config.gamma > 0) || !std::isfinite(config.gamma))
+      detail::invalid("gamma: expected a positive finite number, got ", config.gamma);
+    if (!(config.scale_base > 0) || !std::isfinite(config.scale_base))
+      detail::invalid("scale_base: expected a positive finite number, got ", config.scale_base);
+    if (config.centre < -largest_position || config.centre > largest_position)
+      detail::out_of_range("centre: expected a position within 2^60 of zero, got ", config.centre);
+    detail::require_equal("rope: axes", Index{1}, rope_.frequencies().axes());
+    const double width = static_cast<double>(rope_.frequencies().rotary_dim());
+    for (std::size_t i = 0; i < rope_.frequencies().inv_freq.size(); ++i)
+      log2_zeta_.push_back(
+          std::log2((2 * static_cast<double>(i) / width + config.gamma) / (1 + config.gamma)));
+  }
+
+  const Rotary& rope() const { return rope_; }
+  const XposConfig& config() const { return config_; }
+
+  /// What pair i of a query at this position is multiplied by; a key by its reciprocal.
+  double decay(Index pair, Position position) const {
+    return std::exp2(log2_zeta_[static_cast<std::size_t>(pair)] *
+                     static_cast<double>(position - config_.centre) / config_.scale_base);
+  }
+
+  /// q = zeta^n R(at) q and k = zeta^-n R(at) k, in place. Shapes, axes and errors: as Rotary::rotate.
+  template <writable_tensor X>
+  void rotate_query(X&& q, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(Eigen::DefaultDevice(), q, at, axes, false, 1);
+  }
+  template <device D, writable_tensor X>
+  void rotate_query(const D& device, X&& q, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(device, q, at, axes, false, 1);
+  }
+  template <writable_tensor X>
+  void rotate_key(X&& k, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(Eigen::DefaultDevice(), k, at, axes, false, -1);
+  }
+  template <device D, writable_tensor X>
+  void rotate_key(const D& device, X&& k, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(device, k, at, axes, false, -1);
+  }
+
+  /// The transposes: gradients with respect to q and k, in place.
+  template <writable_tensor X>
+  void rotate_query_vjp(X&& dq, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(Eigen::DefaultDevice(), dq, at, axes, true, 1);
+  }
+  template <device D, writable_tensor X>
+  void rotate_query_vjp(const D& device, X&& dq, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(device, dq, at, axes, true, 1);
+  }
+  template <writable_tensor X>
+  void rotate_key_vjp(X&& dk, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(Eigen::DefaultDevice(), dk, at, axes, true, -1);
+  }
+  template <device D, writable_tensor X>
+  void rotate_key_vjp(const D& device, X&& dk, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
+    turn(device, dk, at, axes, true, -1);
+  }
+
+ private:
+  template <device D, class X>
+  void turn(const D& device, X& x, const Positions& at, NamedAxes<rank_of<X>> axes, bool transposed,
+            int sign) const {
+    detail::with_heads(x, x, axes, [&](const auto& to, const auto& from) {
+      turn_views(device, to, from, at, transposed, sign);
+    });
+  }
+
+  template <scalar_type S, device D>
+  void turn_views(const D& device, const View<S, 4>& out, const View<const S, 4>& in, const Positions& at,
+                  bool transposed, int sign) const {
+    using C = compute_t<S>;
+    detail::require_head_dim(rope_.head_dim(), out.extent(3));
+    detail::require_positions("at", at, out.extent(0), out.extent(1));
+    detail::rotate_pairs<S>(
+        device, out, in, rope_.pairs(), transposed, at.rows() == 1,
+        [&](Index b, Index s, Index first, Index count, C* cos, C* sin) {
+          rope_.fill_cos_sin(at, b, s, first, count, cos, sin, rope_.frequencies().attention_factor);
+          const double n = sign * static_cast<double>(at(b, s) - config_.centre) / config_.scale_base;
+          for (Index j = 0; j < count; ++j) {
+            const C by = static_cast<C>(std::exp2(log2_zeta_[static_cast<std::size_t>(first + j)] * n));
+            cos[j] *= by, sin[j] *= by;
+          }
+        });
+  }
+
+  Rotary rope_;
+  XposConfig config_;
+  std::vector<double> log2_zeta_;
+};
+
+}  // namespace v0
+}  // namespace posenc

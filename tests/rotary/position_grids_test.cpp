@@ -1,0 +1,124 @@
+// Coordinates of images, videos and mixed sequences.
+
+#include "posenc/rotary/position_grids.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "support/support.hpp"
+
+using namespace posenc;
+using posenc_test::check_throws;
+
+namespace {
+
+std::vector<Position> axis(const Positions& at, Index which, Index row = 0) {
+  std::vector<Position> ids;
+  for (Index i = 0; i < at.count(); ++i) ids.push_back(at.integer(which, row, i));
+  return ids;
+}
+
+using Ids = std::vector<Position>;
+
+}  // namespace
+
+TEST_CASE("grids are row-major, with the last axis fastest") {
+  const Positions at = grid_positions({2, 3}, 1);
+  CHECK(at.axes() == 2);
+  CHECK(axis(at, 0) == Ids{1, 1, 1, 2, 2, 2});
+  CHECK(axis(at, 1) == Ids{1, 2, 3, 1, 2, 3});
+  CHECK(axis(at.reversed_axes(), 0) == axis(at, 1));
+  CHECK(axis(at.reversed_axes(), 1) == axis(at, 0));
+  CHECK(axis(at.axis(1), 0) == axis(at, 1));
+  CHECK(grid_positions({0, 3}).count() == 0);
+  check_throws<std::invalid_argument>([] { grid_positions({2, -1}); }, {"extents[1]", "-1"});
+  check_throws<std::out_of_range>([&] { (void)at.axis(2); }, {"axis", "[0, 2)", "2"});
+}
+
+TEST_CASE("Qwen's vision tower goes block by block") {
+  const Positions at = merge_block_positions(2, 4, 4, 2);
+  const Ids rows{0, 0, 1, 1, 0, 0, 1, 1, 2, 2, 3, 3, 2, 2, 3, 3},
+      columns{0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3};
+  REQUIRE(at.count() == 32);
+  for (Index i = 0; i < 32; ++i) {
+    CHECK(at.integer(0, 0, i) == rows[static_cast<std::size_t>(i % 16)]);
+    CHECK(at.integer(1, 0, i) == columns[static_cast<std::size_t>(i % 16)]);
+  }
+  check_throws<std::invalid_argument>([] { merge_block_positions(1, 4, 6, 4); }, {"merge", "4", "6"});
+}
+
+TEST_CASE("patch centres run from -1 to 1 and are symmetric, exactly") {
+  const Positions at = patch_centers(3, 2);
+  CHECK_FALSE(at.is_integer());
+  CHECK(at.coordinate(0, 0, 0).value() == Approx(-2.0 / 3));
+  CHECK(at.coordinate(0, 0, 2).value() == 0.0);
+  CHECK(at.coordinate(1, 0, 0).value() == -0.5);
+  CHECK(at.coordinate(1, 0, 1).value() == 0.5);
+  CHECK(at.coordinate(0, 0, 0).fraction() == at.coordinate(0, 0, 5).fraction());
+  check_throws<std::invalid_argument>([] { patch_centers(0, 2); }, {"patch_centers", "0"});
+}
+
+TEST_CASE("coordinates hold doubles as they are, and ratios to 64 bits") {
+  for (const double value : {0.0, 0.1, -0.1, 1e-15, 123456.789, -3e17})
+    CHECK(Coordinate::of(value).value() == Approx(value).epsilon(1e-15).margin(0x1p-64));
+  CHECK(Coordinate::of(0.75).fraction() == std::uint64_t{3} << 62);
+  CHECK(Coordinate::ratio(1, 3).fraction() == 0x5555555555555555u);
+  CHECK(Coordinate::ratio(-7, 2).value() == -3.5);
+  CHECK(Coordinate(Position{-5}).whole() == 5);
+  check_throws<std::out_of_range>([] { (void)Coordinate::of(1e19); }, {"coordinate", "2^60"});
+  check_throws<std::out_of_range>([] { (void)Coordinate::of(NAN); }, {"coordinate", "nan"});
+  check_throws<std::invalid_argument>([] { (void)Coordinate::ratio(1, 0); }, {"denominator", "0"});
+}
+
+TEST_CASE("M-RoPE ids: an image between text (Qwen2-VL)") {
+  const MropeSegment segments[] = {{.text = 1}, {.frames = 1, .rows = 4, .columns = 3}, {.text = 1}};
+  const MropePositions ids = mrope_positions(segments);
+  CHECK(axis(ids.at, 0) == Ids{0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5});
+  CHECK(axis(ids.at, 1) == Ids{0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5});
+  CHECK(axis(ids.at, 2) == Ids{0, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 5});
+  CHECK(14 + ids.delta == 6);  // the next token stands at 6 on all axes
+}
+
+TEST_CASE("M-RoPE ids: videos") {
+  // Qwen2.5-VL: two frames of 4 x 3, three seconds apart.
+  const MropeSegment timed[] = {
+      {.text = 1}, {.frames = 2, .rows = 4, .columns = 3, .interval = 3}, {.text = 1}};
+  const MropePositions at = mrope_positions(timed);
+  CHECK(at.at.integer(0, 0, 1) == 1);
+  CHECK(at.at.integer(0, 0, 13) == 4);
+  CHECK(at.at.integer(1, 0, 24) == 4);
+  CHECK(at.at.integer(0, 0, 25) == 5);
+  // Qwen3-VL: each frame a run of its own behind a separator.
+  const MropeSegment framed[] = {{.text = 1},
+                                 {.frames = 1, .rows = 4, .columns = 3},
+                                 {.text = 1},
+                                 {.frames = 1, .rows = 4, .columns = 3},
+                                 {.text = 1}};
+  const MropePositions frames = mrope_positions(framed);
+  for (const Index which : {0, 1, 2}) {
+    CHECK(frames.at.integer(which, 0, 14) == 6);
+    CHECK(frames.at.integer(which, 0, frames.at.count() - 1) == 10);
+  }
+}
+
+TEST_CASE("M-RoPE segments that are neither text nor vision are refused") {
+  const auto one = [](const MropeSegment& segment) { mrope_positions(std::vector<MropeSegment>{segment}); };
+  check_throws<std::invalid_argument>([&] { one({}); }, {"segments[0]", "either"});
+  check_throws<std::invalid_argument>([&] { one({.text = 1, .frames = 1, .rows = 1, .columns = 1}); },
+                                      {"segments[0]"});
+  check_throws<std::invalid_argument>([&] { one({.frames = 1, .rows = 1, .columns = 1, .interval = -1}); },
+                                      {"interval"});
+}
+
+TEST_CASE("rows of different lengths become a batch, padded left or right") {
+  const MropeSegment image[] = {{.text = 1}, {.frames = 1, .rows = 2, .columns = 1}};
+  const std::vector<Positions> rows{mrope_positions(image).at, on_axes(consecutive(0, 2), 3)};
+  const Positions left = stacked(rows, 4, true), right = stacked(rows, 4, false, -1);
+  CHECK(left.rows() == 2);
+  CHECK(left.axes() == 3);
+  CHECK(axis(left, 1, 0) == Ids{0, 0, 1, 2});
+  CHECK(axis(left, 1, 1) == Ids{0, 0, 0, 1});
+  CHECK(axis(right, 1, 1) == Ids{0, 1, -1, -1});
+  CHECK(axis(left.row(1), 2) == Ids{0, 0, 0, 1});
+  check_throws<std::invalid_argument>([&] { (void)stacked(rows, 2, true); }, {"rows[0]", "2", "3"});
+}
