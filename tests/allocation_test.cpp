@@ -35,6 +35,9 @@ void* allocate(std::size_t size, std::align_val_t alignment = std::align_val_t{0
   return a == 0 ? std::malloc(size == 0 ? 1 : size) : std::aligned_alloc(a, size / a * a + a);
 }
 
+// Not inlined: g++ 12 would take operator new and free for a mismatch.
+[[gnu::noinline]] void release(void* memory) noexcept { std::free(memory); }
+
 void* or_throw(void* memory) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
@@ -42,33 +45,30 @@ void* or_throw(void* memory) {
 
 }  // namespace
 
-// All forms, because the sanitizers bring their own of those that are left out. Not inlined, because g++ 12
-// would take malloc and delete for a mismatch.
-#define POSENC_TEST_NEW [[gnu::noinline]] void*
-#define POSENC_TEST_DELETE [[gnu::noinline]] void
+// All forms, because the sanitizers bring their own of those that are left out.
 using Size = std::size_t;
 using Align = std::align_val_t;
 using NoThrow = std::nothrow_t;
-POSENC_TEST_NEW operator new(Size n) { return or_throw(allocate(n)); }
-POSENC_TEST_NEW operator new[](Size n) { return or_throw(allocate(n)); }
-POSENC_TEST_NEW operator new(Size n, Align a) { return or_throw(allocate(n, a)); }
-POSENC_TEST_NEW operator new[](Size n, Align a) { return or_throw(allocate(n, a)); }
-POSENC_TEST_NEW operator new(Size n, const NoThrow&) noexcept { return allocate(n); }
-POSENC_TEST_NEW operator new[](Size n, const NoThrow&) noexcept { return allocate(n); }
-POSENC_TEST_NEW operator new(Size n, Align a, const NoThrow&) noexcept { return allocate(n, a); }
-POSENC_TEST_NEW operator new[](Size n, Align a, const NoThrow&) noexcept { return allocate(n, a); }
-POSENC_TEST_DELETE operator delete(void* p) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete[](void* p) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete(void* p, Size) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete[](void* p, Size) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete(void* p, Align) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete[](void* p, Align) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete(void* p, Size, Align) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete[](void* p, Size, Align) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete(void* p, const NoThrow&) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete[](void* p, const NoThrow&) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete(void* p, Align, const NoThrow&) noexcept { std::free(p); }
-POSENC_TEST_DELETE operator delete[](void* p, Align, const NoThrow&) noexcept { std::free(p); }
+void* operator new(Size n) { return or_throw(allocate(n)); }
+void* operator new[](Size n) { return or_throw(allocate(n)); }
+void* operator new(Size n, Align a) { return or_throw(allocate(n, a)); }
+void* operator new[](Size n, Align a) { return or_throw(allocate(n, a)); }
+void* operator new(Size n, const NoThrow&) noexcept { return allocate(n); }
+void* operator new[](Size n, const NoThrow&) noexcept { return allocate(n); }
+void* operator new(Size n, Align a, const NoThrow&) noexcept { return allocate(n, a); }
+void* operator new[](Size n, Align a, const NoThrow&) noexcept { return allocate(n, a); }
+void operator delete(void* p) noexcept { release(p); }
+void operator delete[](void* p) noexcept { release(p); }
+void operator delete(void* p, Size) noexcept { release(p); }
+void operator delete[](void* p, Size) noexcept { release(p); }
+void operator delete(void* p, Align) noexcept { release(p); }
+void operator delete[](void* p, Align) noexcept { release(p); }
+void operator delete(void* p, Size, Align) noexcept { release(p); }
+void operator delete[](void* p, Size, Align) noexcept { release(p); }
+void operator delete(void* p, const NoThrow&) noexcept { release(p); }
+void operator delete[](void* p, const NoThrow&) noexcept { release(p); }
+void operator delete(void* p, Align, const NoThrow&) noexcept { release(p); }
+void operator delete[](void* p, Align, const NoThrow&) noexcept { release(p); }
 
 namespace {
 
