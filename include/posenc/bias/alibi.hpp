@@ -205,7 +205,9 @@ class Alibi {
   static double bias(double slope, AlibiForm form, Position i, Position j) {
     if (form == AlibiForm::key_position) return slope * static_cast<double>(j);
     if (form == AlibiForm::causal && j > i) return -std::numeric_limits<double>::infinity();
-    return -(slope * static_cast<double>(i < j ? j - i : i - j));
+    // In unsigned arithmetic, where the distance of any two positions fits.
+    const auto a = static_cast<std::uint64_t>(i), b = static_cast<std::uint64_t>(j);
+    return -(slope * static_cast<double>(i < j ? b - a : a - b));
   }
 
   /// values(r, c) = bias of query tile.seq + r and key tile.first + c of batch row b, in one head.
@@ -253,7 +255,7 @@ class Alibi {
   void require_heads(const char* name, Index first, Index count) const {
     if (first < 0 || count > config_.num_heads - config_.head_offset - first)
       detail::out_of_range(name, ": expected heads in [0, ", config_.num_heads - config_.head_offset,
-                           ") of this shard, got ", first + count - 1);
+                           ") of this shard, got ", first + (count - 1));
   }
 
   static void require_shared(const char* name, const Positions& at, Index count) {

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace translate {
+
+/// Something that the user gave cannot be used: a file, a sentence, an option. The message is one line.
+struct InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace translate
