@@ -191,6 +191,10 @@ TEST_CASE("a value is minus the slope times the distance", "[alibi]") {
   CHECK(symmetric.value(0, -far, far) == -static_cast<double>(far));
   CHECK(causal.value(0, posenc::largest_position, posenc::largest_position - 3) == -1.5);
   CHECK(bloom.value(0, 0, far + 2) == static_cast<double>(far / 2 + 1));
+  constexpr Position most = (std::numeric_limits<Position>::max)();
+  CHECK(symmetric.value(0, most, -most) == -0x1p63);
+  CHECK(causal.value(0, most, -most) == -0x1p63);
+  CHECK(causal.value(0, -most, most) == -infinity);
 }
 
 TEST_CASE("falcon scales the bias", "[alibi]") {

@@ -96,7 +96,7 @@ foreach(pattern CMakeLists.txt CMakePresets.json *.md include/* tests/* examples
   list(APPEND texts ${found})
 endforeach()
 list(REMOVE_DUPLICATES texts)
-list(FILTER texts EXCLUDE REGEX "^build|\\.(bin|png|pb)$")
+list(FILTER texts EXCLUDE REGEX "^build|\\.(bin|png|pb|safetensors)$")
 foreach(file IN LISTS texts)
   read_text(${file} text)
   forbid(${file} "${text}" "\t[^\n]*" "a tab")

@@ -179,17 +179,7 @@ class Sinusoidal {
     using S = scalar_of<Dy>;
     const View<const S, 3> g = detail::as_bsd(detail::input_view(dy));
     require(g, at, "dy");
-    double sum = 0;
-    detail::TileBuffer<double> row;
-    for (Index b = 0; b < g.extent(0); ++b)
-      for (Index s = 0; s < g.extent(1); ++s)
-        for (Index first = 0; first < config_.d_model; first += detail::tile_elements) {
-          const Index columns = (std::min)(detail::tile_elements, config_.d_model - first);
-          encode_row(at(b, s), first, columns, row.data(), 1.0);
-          for (Index c = 0; c < columns; ++c)
-            sum += static_cast<double>(detail::widen(g(b, s, first + c))) * row[static_cast<std::size_t>(c)];
-        }
-    return sum;
+    return scale_gradient<S>(g, at);
   }
 
   /// row[c] = PE(position, first + c) for c in [0, columns): the definition, for kernels that fuse it.
@@ -230,6 +220,25 @@ class Sinusoidal {
         [](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* result) {
           std::copy_n(encoding, tile.rows * tile.columns, result);
         });
+  }
+
+  // Each row goes through a packed buffer, so that one loop adds it up whatever the strides: a compiler that
+  // contracts a * b + c would round the versions of a strided loop differently.
+  template <scalar_type S>
+  double scale_gradient(const View<const S, 3>& dy, const Positions& at) const {
+    double sum = 0;
+    detail::TileBuffer<compute_t<S>> gradient;
+    detail::TileBuffer<double> encoding;
+    for (Index b = 0; b < dy.extent(0); ++b)
+      for (Index s = 0; s < dy.extent(1); ++s)
+        for (Index first = 0; first < config_.d_model; first += detail::tile_elements) {
+          const Index columns = (std::min)(detail::tile_elements, config_.d_model - first);
+          detail::load_tile(detail::Tile{b, s, 1, first, columns}.of(dy), gradient.data());
+          encode_row(at(b, s), first, columns, encoding.data(), 1.0);
+          for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c)
+            sum += static_cast<double>(gradient[c]) * encoding[c];
+        }
+    return sum;
   }
 
   template <std::floating_point C>
