@@ -4,7 +4,11 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>

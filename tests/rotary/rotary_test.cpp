@@ -6,10 +6,14 @@
 
 #include "posenc/rotary/rotary.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <thread>
