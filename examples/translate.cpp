@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -52,7 +53,7 @@ struct Options {
   Index steps = 0;
   std::uint64_t seed = 1;
   int seeds = 1, threads = 0;
-  bool train = false, compare = false, attention = false;
+  bool train = false, compare = false, attention = false, paper_base = false;
   bool learns = false;  // some option asks for training
 };
 
@@ -90,6 +91,7 @@ class Program {
         threads_(thread_count(options_.threads)) {}
 
   void run() {
+    if (options_.paper_base) return paper_base();
     check_outputs();
     if (options_.compare) return compare();
     if (!options_.load.empty()) return use(load_model(options_.load), nullptr);
@@ -282,6 +284,42 @@ class Program {
     std::printf("%s", attention_picture(map, columns_of, rows).c_str());
   }
 
+  // ---- the model of the paper
+
+  /// Its parameters by part, and one forward pass with the values training would start from.
+  void paper_base() const {
+    const auto config = transformer::paper_base();
+    std::printf(
+        "\"Attention Is All You Need\", table 3, base: %td + %td layers, d_model %td,\n"
+        "%td heads, d_ff %td, %td words shared by source, target and output\n\n",
+        config.num_encoder_layers, config.num_decoder_layers, config.d_model, config.num_heads, config.d_ff,
+        config.vocab_size);
+    Index total = 0;
+    for (const transformer::PartCount& part : transformer::parameter_counts(config)) {
+      std::printf("  %-24s %10td\n", part.part.c_str(), part.count);
+      total += part.count;
+    }
+    std::printf("  %-24s %10td\n\n", "all", total);
+    std::fflush(stdout);
+    const transformer::Transformer<float> model(config, options_.seed);
+    Tokens source, target;  // any words will do: nothing has been learnt
+    for (Token word = 0; word < 32; ++word) source.push_back(1000 + word), target.push_back(2000 + word);
+    const auto start = std::chrono::steady_clock::now();
+    const auto logits = transformer::logits<float>(model, source, target);
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    double surprise = 0;  // of the target and its end
+    for (Index row = 0; row < logits.rows(); ++row) {
+      const auto z = logits.row(row).cast<double>();
+      const Token label =
+          row < std::ssize(target) ? target[static_cast<std::size_t>(row)] : config.special.eos;
+      surprise += z.maxCoeff() + std::log((z.array() - z.maxCoeff()).exp().sum()) - z(label);
+    }
+    std::printf("forward    32 words to 32 words in %.2f s: logits %td x %td, %.2f nats a word\n",
+                passed.count(), logits.rows(), logits.cols(), surprise / static_cast<double>(logits.rows()));
+    std::printf("           (untrained; %.2f if all words were equally likely)\n",
+                std::log(static_cast<double>(config.vocab_size)));
+  }
+
   // ---- all schemes
 
   void compare() {
@@ -379,6 +417,9 @@ Options parse(CLI::App& app, int argc, char** argv) {
   app.set_help_flag("--help", "Print this and leave");
   app.add_option("sentence", o.sentences, "English sentences to translate, each in quotes");
   app.add_flag("--attention", o.attention, "Show where each word of a translation looks");
+  auto* paper_base = app.add_flag("--paper-base", o.paper_base,
+                                  "Print the parameters of the paper's base model by part,\n"
+                                  "run it once, and leave");
   auto* load = app.add_option("--load", o.load, "Translate with the model of this file, no training");
   load->type_name("FILE");
   app.add_option("--threads", o.threads, "Threads (all cores, at most 4); same result for any N")
@@ -429,7 +470,10 @@ Options parse(CLI::App& app, int argc, char** argv) {
              ->check(CLI::Range(1, 1000).description(""))
              ->needs(compare),
          "N");
+  for (CLI::Option* option : training) option->excludes(paper_base);
+  load->excludes(paper_base);
   app.parse(argc, argv);
+  if (o.paper_base && !o.sentences.empty()) throw InputError("--paper-base translates no sentences");
   for (const CLI::Option* option : training) o.learns = o.learns || option->count() > 0;
   if (o.compare && !o.sentences.empty()) throw InputError("--compare translates no sentences");
   for (const std::string& sentence : o.sentences) {
