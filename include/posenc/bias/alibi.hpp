@@ -137,7 +137,8 @@ class Alibi {
     require_shared("q_at", q_at, to.extent(0));
     require_shared("k_at", k_at, to.extent(1));
     detail::map_tiles<S>(
-        Eigen::DefaultDevice(), detail::as_bsd(to), false, [](const detail::Tile&, compute_t<S>*) {},
+        Eigen::DefaultDevice(), detail::as_bsd(to), false,
+        [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
         [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* result) {
           bias_tile(head, q_at, k_at, 0, tile, result);
         });
@@ -193,7 +194,7 @@ class Alibi {
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in, const Positions& q_at,
                  const Positions& k_at, Index b) const {
     detail::map_tiles<S>(
-        device, out, false, [](const detail::Tile&, compute_t<S>*) {},
+        device, out, false, [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
         [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* sum) {
           detail::TileBuffer<compute_t<S>> biases;
           detail::load_tile(tile.of(in), sum);

@@ -6,21 +6,22 @@
 // one position advances, f / 2 pi modulo 1, as a 128-bit fixed-point number. Multiplying it by an integer
 // position wraps around exactly at whole turns, so the reduction modulo 2 pi costs nothing and loses nothing,
 // at any position, negative ones too. What is left, an eighth of a turn to either side, goes through two
-// short polynomials in double.
+// short polynomials in double, and neighbouring positions share that work.
 //
 // Error against the exact cos(p f) and sin(p f) of the double f: below 3.2e-8 for float (rounding alone
 // is 3.0e-8) and 4e-16 for double, at every position a 64-bit integer can hold.
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
 #include "posenc/core/error.hpp"
+#include "posenc/core/pack.hpp"
 #include "posenc/core/scalar.hpp"
 
 namespace posenc {
@@ -134,83 +135,121 @@ inline Turn turn_per_position(double f) {
   return turn;
 }
 
-/// The upper 64 bits of a 64 x 64 bit product.
-[[gnu::always_inline]] inline std::uint64_t multiply_high(std::uint64_t a, std::uint64_t b) {
-  constexpr std::uint64_t half = 0xffffffffu;
-  const std::uint64_t a1 = a >> 32, a0 = a & half, b1 = b >> 32, b0 = b & half;
-  const std::uint64_t middle = a1 * b0 + ((a0 * b0) >> 32);
-  const std::uint64_t low = a0 * b1 + (middle & half);
-  return a1 * b1 + (middle >> 32) + (low >> 32);
-}
+using Phases = Pack<std::uint64_t>;
 
-/// A 52-bit integer as a double, minus 2^51; without a conversion instruction, so that plain loops vectorise.
-[[gnu::always_inline]] inline double centered(std::uint64_t bits52) {
-  return std::bit_cast<double>(bits52 | 0x4330000000000000u) - 0x1.8p52;
+/// The upper 64 bits of a 64 x 64 bit product, of numbers or packs of them.
+template <class U>
+[[gnu::always_inline]] inline U multiply_high(U a, U b) {
+  constexpr std::uint64_t half = 0xffffffffu;
+  const U a1 = a >> 32, a0 = a & half, b1 = b >> 32, b0 = b & half;
+  const U middle = a1 * b0 + ((a0 * b0) >> 32);
+  const U low = a0 * b1 + (middle & half);
+  return a1 * b1 + (middle >> 32) + (low >> 32);
 }
 
 /// What is left of a phase beyond the nearest quarter turn, in quarter turns: [-1/2, 1/2). `phase` has an
 /// eighth of a turn added, so that its two upper bits count quarters. 52 of its bits are enough for a float
-/// result.
-[[gnu::always_inline]] inline double remainder_52(std::uint64_t phase) {
-  return centered((phase >> 10) & 0xfffffffffffffu) * 0x1p-52;
-}
-
-/// The same from all 62 bits, for a double result.
-[[gnu::always_inline]] inline double remainder_62(std::uint64_t phase) {
-  const double upper =
-      std::bit_cast<double>(((phase >> 32) & 0x3fffffffu) | 0x4330000000000000u) - 0x1.000002p52;
-  const double lower = std::bit_cast<double>((phase & 0xffffffffu) | 0x4330000000000000u) - 0x1p52;
-  return (upper * 0x1p32 + lower) * 0x1p-62;
-}
-
-// sin(pi y / 2) and cos(pi y / 2) for |y| <= 1/2: minimax polynomials in z = y y (Remez), of relative error
-// 4e-12 and absolute error 6e-11 for float results, 6e-18 and 4e-20 for double ones.
+/// result, a double one takes all 62. The bits are put into the mantissa of a double, because few targets can
+/// convert 64-bit integers in packs.
 template <std::floating_point C>
-[[gnu::always_inline]] inline double sine_of_quarters(double y, double z) {
+[[gnu::always_inline]] inline Pack<double> remainder(Phases phase) {
+  constexpr std::uint64_t exponent = 0x4330000000000000u;  // of 2^52: the mantissa counts ones
+  if constexpr (std::same_as<C, float>) {
+    const Phases bits = ((phase >> 10) & 0xfffffffffffffu) | exponent;
+    return ((Pack<double>)bits - 0x1.8p52) * 0x1p-52;
+  } else {
+    const auto upper = (Pack<double>)(((phase >> 32) & 0x3fffffffu) | exponent) - 0x1.000002p52;
+    const auto lower = (Pack<double>)((phase & 0xffffffffu) | exponent) - 0x1p52;
+    return (upper * 0x1p32 + lower) * 0x1p-62;
+  }
+}
+
+/// c[0] + z c[1] + z^2 c[2] + ... by Horner's rule.
+template <std::size_t N>
+[[gnu::always_inline]] inline Pack<double> polynomial(Pack<double> z, const double (&c)[N]) {
+  Pack<double> sum = broadcast(c[N - 1]);
+  for (std::size_t i = N - 1; i-- > 0;) sum = multiply_add(sum, z, broadcast(c[i]));
+  return sum;
+}
+
+// sin(pi y / 2) / y and cos(pi y / 2) for |y| <= 1/2 in z = y y: minimax polynomials (Remez), of relative
+// error 4e-12 and absolute error 6e-11 for float results, 6e-18 and 4e-20 for double ones.
+template <std::floating_point C>
+[[gnu::always_inline]] inline Pack<double> sine_over_quarters(Pack<double> z) {
   if constexpr (std::same_as<C, float>)
-    return y * (1.5707963267881135 +
-                z * (-0.6459640961485221 +
-                     z * (0.07969258276016875 + z * (-0.004681266477790435 + z * 0.00015820674564440403))));
+    return polynomial(z, {1.5707963267881135, -0.6459640961485221, 0.07969258276016875, -0.004681266477790435,
+                          0.00015820674564440403});
   else
-    return y * (1.5707963267948966 +
-                z * (-0.645964097506245 +
-                     z * (0.07969262624606273 +
-                          z * (-0.004681754132616294 +
-                               z * (0.00016044115259864245 +
-                                    z * (-3.598649340966905e-06 + z * 5.634675098050997e-08))))));
+    return polynomial(z, {1.5707963267948966, -0.645964097506245, 0.07969262624606273, -0.004681754132616294,
+                          0.00016044115259864245, -3.598649340966905e-06, 5.634675098050997e-08});
 }
 template <std::floating_point C>
-[[gnu::always_inline]] inline double cosine_of_quarters(double z) {
+[[gnu::always_inline]] inline Pack<double> cosine_of_quarters(Pack<double> z) {
   if constexpr (std::same_as<C, float>)
-    return 1.0 + z * (-1.2337005433535542 +
-                      z * (0.25366924403057856 + z * (-0.02086028850910887 + z * 0.0009040216682410674)));
+    return polynomial(
+        z, {1.0, -1.2337005433535542, 0.25366924403057856, -0.02086028850910887, 0.0009040216682410674});
   else
-    return 1.0 + z * (-1.2337005501361697 +
-                      z * (0.2536695079010469 +
-                           z * (-0.020863480763315435 +
-                                z * (0.0009192602742249533 +
-                                     z * (-2.5202036991126816e-05 +
-                                          z * (4.71061564720191e-07 + z * -6.321891380700157e-09))))));
+    return polynomial(
+        z, {1.0, -1.2337005501361697, 0.2536695079010469, -0.020863480763315435, 0.0009192602742249533,
+            -2.5202036991126816e-05, 4.71061564720191e-07, -6.321891380700157e-09});
 }
 
-/// cos and sin of one phase. `flip` is the sign bit of the position.
+/// A cosine and a sine, of numbers or packs of them.
+struct CosSin {
+  Pack<double> cos, sin;
+};
+
+/// Of phases, in double, as exactly as a result of type C needs.
 template <std::floating_point C>
-[[gnu::always_inline]] inline void cos_sin_of_phase(std::uint64_t phase, std::uint64_t flip, double scale,
-                                                    C& cos, C& sin) {
+[[gnu::always_inline]] inline CosSin cos_sin_of_phase(Phases phase) {
   phase += std::uint64_t{1} << 61;  // an eighth of a turn: the quarter is now the nearest one
-  const std::uint64_t quarter = phase >> 62;
-  const double y = std::same_as<C, float> ? remainder_52(phase) : remainder_62(phase);
-  const double z = y * y;
-  const auto s = std::bit_cast<std::uint64_t>(sine_of_quarters<C>(y, z) * scale);
-  const auto c = std::bit_cast<std::uint64_t>(cosine_of_quarters<C>(z) * scale);
-  // An odd quarter swaps the two; by masks, because a branch would keep the loop from being vectorised.
-  const std::uint64_t swapped = (s ^ c) & (0 - (quarter & 1));
-  const std::uint64_t sin_sign = ((quarter & 2) << 62) ^ flip, cos_sign = ((quarter + 1) & 2) << 62;
-  sin = static_cast<C>(std::bit_cast<double>(s ^ swapped ^ sin_sign));
-  cos = static_cast<C>(std::bit_cast<double>(c ^ swapped ^ cos_sign));
+  const Phases quarter = phase >> 62;
+  const Pack<double> y = remainder<C>(phase), z = y * y;
+  const auto s = (Phases)(y * sine_over_quarters<C>(z)), c = (Phases)cosine_of_quarters<C>(z);
+  const Phases swapped = (s ^ c) & (std::uint64_t{0} - (quarter & 1u));  // an odd quarter swaps the two
+  const Phases sin_sign = (quarter & 2u) << 62, cos_sign = ((quarter + 1u) & 2u) << 62;
+  return {(Pack<double>)(c ^ swapped ^ cos_sign), (Pack<double>)(s ^ swapped ^ sin_sign)};
 }
+
+/// Of the sum of two angles.
+[[gnu::always_inline]] inline CosSin operator+(const CosSin& a, const CosSin& b) {
+  return {multiply_add(a.cos, b.cos, -(a.sin * b.sin)), multiply_add(a.sin, b.cos, a.cos * b.sin)};
+}
+
+/// The first `count` numbers of a pack, as a float or double each.
+template <std::floating_point C>
+[[gnu::always_inline]] inline void store_doubles(C* to, Pack<double> pack, Index count) {
+  const auto narrow = __builtin_convertvector(pack, PackLike<C, double>);
+  if (count >= pack_size<double>) {
+    std::memcpy(to, &narrow, sizeof narrow);
+  } else {
+    for (Index i = 0; i < count; ++i) to[i] = narrow[i];
+  }
+}
+
+class Angles;
+
+/// What neighbouring positions have in common, kept from one call of Angles to the next: cos and sin
+/// at the multiple of 16 below them. Scratch of one thread; it changes how fast a result comes, not its bits.
+class AngleScratch {
+ public:
+  AngleScratch() {}  // the arrays stay uninitialised
+
+ private:
+  friend class Angles;
+  static constexpr Index most = 1024;
+  const Angles* of_ = nullptr;
+  std::uint64_t start_ = 0;
+  Index first_ = 0, count_ = 0;
+  double scale_ = 0;
+  alignas(64) std::array<double, static_cast<std::size_t>(most)> cos_, sin_;
+};
 
 /// Frequencies, ready to be turned by positions. An immutable value; shared freely between threads.
+///
+/// For float results a position is split, p = 16 q + r: the angle of 16 q is computed, that of r was when the
+/// value was made, and the sum of the two is one complex product in double. So a run of positions costs
+/// little more than a product each, and the result is a function of p alone, whatever was asked before.
 class Angles {
  public:
   Angles() = default;
@@ -218,67 +257,173 @@ class Angles {
   /// `frequencies` in radians per position. Throws std::invalid_argument unless finite and below 2^64 in
   /// magnitude.
   explicit Angles(std::span<const double> frequencies) {
+    std::vector<Turn> turns;
     for (std::size_t i = 0; i < frequencies.size(); ++i) {
       if (!(std::fabs(frequencies[i]) < 0x1p64))
         invalid("frequencies[", i, "]: expected a finite number of radians per position below 2^64, got ",
                 frequencies[i]);
-      push_back(turn_per_position(frequencies[i]));
+      turns.push_back(turn_per_position(frequencies[i]));
     }
+    set(turns);
   }
 
   /// The difference of two sets of frequencies, exact: what re-basing a rotated key turns by.
   Angles(std::span<const double> to, std::span<const double> from) {
     const Angles a(to), b(from);
     require_equal("frequencies", a.size(), b.size());
-    for (std::size_t i = 0; i < a.high_.size(); ++i) push_back(a.turn(i) - b.turn(i));
+    std::vector<Turn> turns;
+    for (std::size_t i = 0; i < a.size_; ++i) turns.push_back(a.turn(i) - b.turn(i));
+    set(turns);
   }
 
-  Index size() const { return static_cast<Index>(high_.size()); }
+  Index size() const { return static_cast<Index>(size_); }
 
-  /// cos[j] = scale cos(position f[first + j]) and sin[j] likewise, for j in [0, count). Allocates nothing.
+  /// cos[r stride + j] = scale cos(at(r) f[first + j]) and sin likewise, for rows r in [0, rows) and j in [0,
+  /// count). Allocates nothing.
+  template <std::floating_point C, class At>
+  void cos_sin_rows(AngleScratch& scratch, const At& at, Index rows, Index first, Index count, C* cos, C* sin,
+                    Index stride, double scale = 1.0) const {
+    if constexpr (std::same_as<C, float>) {
+      for (Index row = 0; row < rows;) {
+        // A group: rows of one sign whose positions have the same multiple of 16 below them.
+        std::array<Index, static_cast<std::size_t>(offsets)> offset_of;
+        const Magnitude p(at(row));
+        const std::uint64_t start = p.value - p.value % offsets;
+        Index group = 0;
+        for (Magnitude next = p; next.sign == p.sign && next.value - start < offsets;) {
+          offset_of[static_cast<std::size_t>(group++)] =
+              static_cast<Index>(next.value - start) * size() + first;
+          if (row + group == rows || group == static_cast<Index>(offsets)) break;
+          next = Magnitude(at(row + group));
+        }
+        for (Index from = 0; from < count; from += AngleScratch::most) {
+          const Index n = (std::min)(AngleScratch::most, count - from);
+          prepare(scratch, start, first + from, n, scale);
+          const Index to = row * stride + from;
+          for (Index j = 0; j < n; j += step) {
+            const CosSin base{load_pack(scratch.cos_.data() + j), load_pack(scratch.sin_.data() + j)};
+            for (Index r = 0; r < group; ++r) {
+              const Index offset = offset_of[static_cast<std::size_t>(r)] + from + j;
+              const CosSin sum = base + CosSin{load_pack(offset_cos_.data() + offset),
+                                               load_pack(offset_sin_.data() + offset)};
+              store(sum, p.sign, n - j, cos + to + r * stride + j, sin + to + r * stride + j);
+            }
+          }
+        }
+        row += group;
+      }
+    } else {
+      for (Index row = 0; row < rows; ++row) {
+        const Magnitude p(at(row));
+        for (Index j = 0; j < count; j += step) {
+          const CosSin exact = cos_sin_of_phase<double>(phase(first + j, p.value));
+          store({exact.cos * scale, exact.sin * scale}, p.sign, count - j, cos + row * stride + j,
+                sin + row * stride + j);
+        }
+      }
+    }
+  }
+  /// One row.
   template <std::floating_point C>
   void cos_sin(Position position, Index first, Index count, C* cos, C* sin, double scale = 1.0) const {
-    const std::uint64_t flip = static_cast<std::uint64_t>(position) & (std::uint64_t{1} << 63);
-    const std::uint64_t p =
-        flip ? ~static_cast<std::uint64_t>(position) + 1 : static_cast<std::uint64_t>(position);
-    const std::uint64_t* high = high_.data() + first;
-    const std::uint64_t* low = low_.data() + first;
-    if (std::same_as<C, float> && p < (std::uint64_t{1} << 32)) {  // what `low` adds is below 2e-9 radians
-      for (Index j = 0; j < count; ++j) cos_sin_of_phase(high[j] * p, flip, scale, cos[j], sin[j]);
-    } else {
-      for (Index j = 0; j < count; ++j)
-        cos_sin_of_phase(high[j] * p + multiply_high(low[j], p), flip, scale, cos[j], sin[j]);
-    }
+    AngleScratch scratch;
+    cos_sin_rows(
+        scratch, [&](Index) { return position; }, 1, first, count, cos, sin, 0, scale);
   }
 
   /// The same where each pair has a coordinate of its own, at(j) for pair first + j: several axes, fractions.
   template <std::floating_point C, class At>
   void cos_sin_at(const At& at, Index first, Index count, C* cos, C* sin, double scale = 1.0) const {
     constexpr Index block = 64;
-    std::array<std::uint64_t, block> phase, flip;
+    alignas(64) std::array<std::uint64_t, block> phases, flips;
+    alignas(64) std::array<double, block> offset_cos, offset_sin;
     for (Index from = 0; from < count; from += block) {
       const Index n = (std::min)(block, count - from);
       for (Index j = 0; j < n; ++j) {
         const Coordinate c = at(from + j);
-        const Turn f = turn(static_cast<std::size_t>(first + from + j));
-        const auto i = static_cast<std::size_t>(j);
-        phase[i] = f.high * c.whole() + multiply_high(f.low, c.whole()) + f.whole * c.fraction() +
-                   multiply_high(f.high, c.fraction());
-        flip[i] = c.negative() ? std::uint64_t{1} << 63 : 0;
+        const auto i = static_cast<std::size_t>(j), pair = static_cast<std::size_t>(first + from + j);
+        const std::uint64_t r = std::same_as<C, float> ? c.whole() % offsets : 0;
+        const std::uint64_t whole = c.whole() - r;
+        const Turn f = turn(pair);
+        phases[i] = f.high * whole + multiply_high(f.low, whole) + f.whole * c.fraction() +
+                    multiply_high(f.high, c.fraction());
+        flips[i] = c.negative() ? std::uint64_t{1} << 63 : 0;
+        if constexpr (std::same_as<C, float>) {
+          offset_cos[i] = offset_cos_[static_cast<std::size_t>(r) * size_ + pair];
+          offset_sin[i] = offset_sin_[static_cast<std::size_t>(r) * size_ + pair];
+        }
       }
-      for (Index j = 0; j < n; ++j)
-        cos_sin_of_phase(phase[static_cast<std::size_t>(j)], flip[static_cast<std::size_t>(j)], scale,
-                         cos[from + j], sin[from + j]);
+      for (auto i = static_cast<std::size_t>(n); i % step != 0; ++i)  // the rest of the last pack
+        phases[i] = flips[i] = 0, offset_cos[i] = offset_sin[i] = 0;
+      for (Index j = 0; j < n; j += step) {
+        CosSin result = cos_sin_of_phase<C>(load_phases(phases.data() + j));
+        result.cos *= scale, result.sin *= scale;
+        if constexpr (std::same_as<C, float>)
+          result = result + CosSin{load_pack(offset_cos.data() + j), load_pack(offset_sin.data() + j)};
+        store(result, load_phases(flips.data() + j), n - j, cos + from + j, sin + from + j);
+      }
     }
   }
 
  private:
-  Turn turn(std::size_t i) const { return {whole_[i], high_[i], low_[i]}; }
-  void push_back(const Turn& turn) {
-    whole_.push_back(turn.whole), high_.push_back(turn.high), low_.push_back(turn.low);
+  static constexpr std::uint64_t offsets = 16;
+  static constexpr Index step = pack_size<double>;
+  // Behind the last number, so that the last pack can be read whole. One length whatever the flags: a value
+  // may be made in one translation unit and used in another.
+  static constexpr std::size_t padding = 16;
+
+  static Phases load_phases(const std::uint64_t* from) {
+    Phases pack;
+    std::memcpy(&pack, from, sizeof pack);
+    return pack;
+  }
+  /// Of position p below 2^63 at the frequencies from pair j on: (high 2^64 + low) p / 2^64 modulo a turn.
+  Phases phase(Index j, std::uint64_t p) const {
+    const Phases position = Phases{} + p;
+    return load_phases(high_.data() + j) * position + multiply_high(load_phases(low_.data() + j), position);
+  }
+  /// A position without its sign, and the sign as a bit of a double.
+  struct Magnitude {
+    explicit Magnitude(Position position)
+        : sign(static_cast<std::uint64_t>(position) & (std::uint64_t{1} << 63)),
+          value(sign != 0 ? ~static_cast<std::uint64_t>(position) + 1
+                          : static_cast<std::uint64_t>(position)) {}
+    std::uint64_t sign, value;
+  };
+  /// Puts cos and sin at `start` into the scratch, if they aren't there.
+  void prepare(AngleScratch& scratch, std::uint64_t start, Index first, Index count, double scale) const {
+    if (scratch.of_ == this && scratch.start_ == start && scratch.first_ == first &&
+        scratch.count_ == count && scratch.scale_ == scale)
+      return;
+    for (Index j = 0; j < count; j += step) {
+      const CosSin base = cos_sin_of_phase<float>(phase(first + j, start));
+      store_pack(scratch.cos_.data() + j, base.cos * scale);
+      store_pack(scratch.sin_.data() + j, base.sin * scale);
+    }
+    scratch.of_ = this, scratch.start_ = start, scratch.first_ = first, scratch.count_ = count;
+    scratch.scale_ = scale;
+  }
+  template <std::floating_point C, class Sign>  // Sign: one for the pack, or one for each number
+  [[gnu::always_inline]] static void store(const CosSin& result, Sign sign, Index count, C* cos, C* sin) {
+    store_doubles(cos, result.cos, count);
+    store_doubles(sin, (Pack<double>)((Phases)result.sin ^ sign), count);
   }
 
+  Turn turn(std::size_t i) const { return {whole_[i], high_[i], low_[i]}; }
+  void set(const std::vector<Turn>& turns) {
+    size_ = turns.size();
+    whole_.resize(size_ + padding), high_.resize(size_ + padding), low_.resize(size_ + padding);
+    for (std::size_t i = 0; i < size_; ++i)
+      whole_[i] = turns[i].whole, high_[i] = turns[i].high, low_[i] = turns[i].low;
+    offset_cos_.resize(offsets * size_ + padding), offset_sin_.resize(offsets * size_ + padding);
+    for (std::uint64_t r = 0; r < offsets; ++r)
+      cos_sin(static_cast<Position>(r), 0, size(), offset_cos_.data() + r * size_,
+              offset_sin_.data() + r * size_);
+  }
+
+  std::size_t size_ = 0;
   std::vector<std::uint64_t> whole_, high_, low_;
+  std::vector<double> offset_cos_, offset_sin_;  // (offsets, size_): of positions 0 .. 15
 };
 
 }  // namespace detail

@@ -64,6 +64,19 @@ class Table : public Held<S, 2> {
     const S* from = view().data() + id * view().stride(0) + first * view().stride(1);
     load_tile(View<const S, 2>(from, {1, count}, {0, view().stride(1)}), row);
   }
+  /// The same times `scale`.
+  void load(Position id, Index first, Index count, compute_t<S>* row, compute_t<S> scale) const {
+    constexpr Index step = pack_size<compute_t<S>>;
+    if (view().stride(1) == 1) {
+      const S* from = view().data() + id * view().stride(0) + first;
+      Index j = 0;
+      for (; j + step <= count; j += step) store_pack(row + j, load_pack(from + j) * scale);
+      if (j < count) store_part(row + j, load_part(from + j, count - j) * scale, count - j);
+    } else {
+      load(id, first, count, row);
+      for (Index j = 0; j < count; ++j) row[j] *= scale;
+    }
+  }
 };
 
 /// A tensor of any rank as rows, counted in logical (row-major) order of its leading axes.

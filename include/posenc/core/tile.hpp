@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstdlib>
 
+#include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/tensor.hpp"
 
@@ -20,6 +22,22 @@ inline constexpr Index tile_elements = 1024;
 template <class C>
 using TileBuffer = std::array<C, static_cast<std::size_t>(tile_elements)>;
 
+/// to[i] = from[i], widened, and rounded.
+template <scalar_type S>
+inline void load_run(const S* from, Index n, compute_t<S>* to) {
+  Index i = 0;
+  for (; i + pack_size<compute_t<S>> <= n; i += pack_size<compute_t<S>>)
+    store_pack(to + i, load_pack(from + i));
+  if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
+}
+template <scalar_type S>
+inline void store_run(S* to, Index n, const compute_t<S>* from) {
+  Index i = 0;
+  for (; i + pack_size<compute_t<S>> <= n; i += pack_size<compute_t<S>>)
+    store_pack(to + i, load_pack(from + i));
+  if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
+}
+
 /// buffer[r * tile.extent(1) + c] = tile(r, c), in the order that memory likes.
 template <scalar_type S>
 void load_tile(const View<const S, 2>& tile, compute_t<S>* buffer) {
@@ -28,7 +46,7 @@ void load_tile(const View<const S, 2>& tile, compute_t<S>* buffer) {
     for (Index r = 0; r < rows; ++r) {
       const S* from = tile.data() + r * tile.stride(0);
       compute_t<S>* to = buffer + r * columns;
-      for (Index c = 0; c < columns; ++c) to[c] = widen(from[c]);
+      load_run(from, columns, to);
     }
   } else {
     for (Index c = 0; c < columns; ++c) {
@@ -46,13 +64,29 @@ void store_tile(const View<S, 2>& tile, const compute_t<S>* buffer) {
     for (Index r = 0; r < rows; ++r) {
       const compute_t<S>* from = buffer + r * columns;
       S* to = tile.data() + r * tile.stride(0);
-      for (Index c = 0; c < columns; ++c) to[c] = narrow<S>(from[c]);
+      store_run(to, columns, from);
     }
   } else {
     for (Index c = 0; c < columns; ++c) {
       S* to = tile.data() + c * tile.stride(1);
       for (Index r = 0; r < rows; ++r) to[r * tile.stride(0)] = narrow<S>(buffer[r * columns + c]);
     }
+  }
+}
+
+/// sum[r * tile.extent(1) + c] = tile(r, c) + addend[r * tile.extent(1) + c].
+template <scalar_type S>
+void add_tile(const View<const S, 2>& tile, const compute_t<S>* addend, compute_t<S>* sum) {
+  constexpr Index step = pack_size<compute_t<S>>;
+  const Index columns = tile.extent(1), n = tile.extent(0) * columns;
+  if (tile.extent(0) == 1 && tile.stride(1) == 1) {
+    const S* x = tile.data();
+    Index i = 0;
+    for (; i + step <= n; i += step) store_pack(sum + i, load_pack(x + i) + load_pack(addend + i));
+    if (i < n) store_part(sum + i, load_part(x + i, n - i) + load_part(addend + i, n - i), n - i);
+  } else {
+    load_tile(tile, sum);
+    for (Index i = 0; i < n; ++i) sum[i] += addend[i];
   }
 }
 
@@ -86,10 +120,14 @@ struct Tile {
   }
 };
 
-/// For every tile of out: prepare(tile, common) fills a packed (rows, columns) buffer with what depends on
-/// the position alone, finish(tile, common, result) computes the tile from it, and it is stored. Where
-/// `shared`, the positions are the same in every row of the batch and `prepare` runs once for all of them.
-template <scalar_type S, device D, class Prepare, class Finish>
+struct NoScratch {};
+
+/// For every tile of out: prepare(scratch, tile, common) fills a packed (rows, columns) buffer with what
+/// depends on the position alone, finish(tile, common, result) computes the tile from it, packed, and it is
+/// stored. Where `shared`, the positions are the same in every row of the batch and `prepare` runs once for
+/// all of them. Where a tile of out is packed and of the compute type itself, `result` is that memory. Each
+/// thread has a Scratch.
+template <scalar_type S, class Scratch = NoScratch, device D, class Prepare, class Finish>
 void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepare& prepare,
                const Finish& finish) {
   using C = compute_t<S>;
@@ -100,7 +138,8 @@ void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepar
   const double elements = static_cast<double>(together * rows * dim);
   const Cost cost{elements * sizeof(S), elements * sizeof(S), elements};
   parallel_for(device, bands * groups, cost, [&](Index begin, Index end) {
-    TileBuffer<C> common, result;
+    alignas(64) TileBuffer<C> common, result;
+    Scratch scratch;
     for (Index unit = begin; unit < end; ++unit) {
       Tile tile{unit / bands, unit % bands * rows, 0, 0, 0};
       tile.rows = (std::min)(rows, seq - tile.seq);
@@ -108,10 +147,17 @@ void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepar
       for (tile.first = 0; tile.first < dim; tile.first += columns) {
         tile.columns = (std::min)(columns, dim - tile.first);
         tile.batch = first_batch;
-        prepare(tile, common.data());
+        prepare(scratch, tile, common.data());
         for (; tile.batch < first_batch + together; ++tile.batch) {
+          const View<S, 2> to = tile.of(out);
+          if constexpr (std::same_as<S, C>) {
+            if (tile.rows == 1 && to.stride(1) == 1) {
+              finish(tile, static_cast<const C*>(common.data()), to.data());
+              continue;
+            }
+          }
           finish(tile, static_cast<const C*>(common.data()), result.data());
-          store_tile(tile.of(out), result.data());
+          store_tile(to, result.data());
         }
       }
     }

@@ -152,10 +152,9 @@ class LearnedPositions {
     require(out, at, "x");
     detail::map_tiles<S>(
         device, out, at.rows() == 1,
-        [&](const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },
+        [&](detail::NoScratch&, const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },
         [&](const detail::Tile& tile, const compute_t<S>* rows, compute_t<S>* sum) {
-          detail::load_tile(tile.of(in), sum);
-          for (Index i = 0; i < tile.rows * tile.columns; ++i) sum[i] += rows[i];
+          detail::add_tile(tile.of(in), rows, sum);
         });
   }
 
@@ -164,7 +163,7 @@ class LearnedPositions {
     require(out, at, "out");
     detail::map_tiles<S>(
         device, out, at.rows() == 1,
-        [&](const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },
+        [&](detail::NoScratch&, const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },
         [](const detail::Tile& tile, const compute_t<S>* rows, compute_t<S>* result) {
           std::copy_n(rows, tile.rows * tile.columns, result);
         });

@@ -185,7 +185,13 @@ class Sinusoidal {
   /// row[c] = PE(position, first + c) for c in [0, columns): the definition, for kernels that fuse it.
   template <std::floating_point C>
   void encode_row(Position position, Index first, Index columns, C* row) const {
-    encode_row(position, first, columns, row, config_.scale);
+    detail::AngleScratch scratch;
+    encode_row(scratch, position, first, columns, row);
+  }
+  template <std::floating_point C>
+  void encode_row(detail::AngleScratch& scratch, Position position, Index first, Index columns,
+                  C* row) const {
+    encode_row(scratch, position, first, columns, row, config_.scale);
   }
 
  private:
@@ -202,21 +208,24 @@ class Sinusoidal {
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in,
                  const Positions& at) const {
     require(out, at, "x");
-    detail::map_tiles<S>(
+    detail::map_tiles<S, detail::AngleScratch>(
         device, out, at.rows() == 1,
-        [&](const detail::Tile& tile, compute_t<S>* rows) { encode_tile(at, tile, rows); },
+        [&](detail::AngleScratch& scratch, const detail::Tile& tile, compute_t<S>* rows) {
+          encode_tile(scratch, at, tile, rows);
+        },
         [&](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* sum) {
-          detail::load_tile(tile.of(in), sum);
-          for (Index i = 0; i < tile.rows * tile.columns; ++i) sum[i] += encoding[i];
+          detail::add_tile(tile.of(in), encoding, sum);
         });
   }
 
   template <scalar_type S, device D>
   void encode_views(const D& device, const View<S, 3>& out, const Positions& at) const {
     require(out, at, "out");
-    detail::map_tiles<S>(
+    detail::map_tiles<S, detail::AngleScratch>(
         device, out, at.rows() == 1,
-        [&](const detail::Tile& tile, compute_t<S>* rows) { encode_tile(at, tile, rows); },
+        [&](detail::AngleScratch& scratch, const detail::Tile& tile, compute_t<S>* rows) {
+          encode_tile(scratch, at, tile, rows);
+        },
         [](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* result) {
           std::copy_n(encoding, tile.rows * tile.columns, result);
         });
@@ -229,12 +238,13 @@ class Sinusoidal {
     double sum = 0;
     detail::TileBuffer<compute_t<S>> gradient;
     detail::TileBuffer<double> encoding;
+    detail::AngleScratch scratch;
     for (Index b = 0; b < dy.extent(0); ++b)
       for (Index s = 0; s < dy.extent(1); ++s)
         for (Index first = 0; first < config_.d_model; first += detail::tile_elements) {
           const Index columns = (std::min)(detail::tile_elements, config_.d_model - first);
           detail::load_tile(detail::Tile{b, s, 1, first, columns}.of(dy), gradient.data());
-          encode_row(at(b, s), first, columns, encoding.data(), 1.0);
+          encode_row(scratch, at(b, s), first, columns, encoding.data(), 1.0);
           for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c)
             sum += static_cast<double>(gradient[c]) * encoding[c];
         }
@@ -242,20 +252,22 @@ class Sinusoidal {
   }
 
   template <std::floating_point C>
-  void encode_tile(const Positions& at, const detail::Tile& tile, C* rows) const {
+  void encode_tile(detail::AngleScratch& scratch, const Positions& at, const detail::Tile& tile,
+                   C* rows) const {
     for (Index r = 0; r < tile.rows; ++r)
-      encode_row(at(tile.batch, tile.seq + r), tile.first, tile.columns, rows + r * tile.columns,
+      encode_row(scratch, at(tile.batch, tile.seq + r), tile.first, tile.columns, rows + r * tile.columns,
                  config_.scale);
   }
 
   template <std::floating_point C>
-  void encode_row(Position position, Index first, Index columns, C* row, double scale) const {
+  void encode_row(detail::AngleScratch& scratch, Position position, Index first, Index columns, C* row,
+                  double scale) const {
     if (position == config_.padding_idx) {
       std::fill_n(row, columns, C{0});
       return;
     }
-    constexpr Index block = 64;
-    std::array<C, block> cos, sin;
+    constexpr Index block = detail::tile_elements;
+    alignas(64) detail::TileBuffer<C> cos, sin;
     const bool interleaved = config_.layout == SinusoidLayout::interleaved;
     const Index pairs = angles_.size(), last = first + columns;
     // Column of pair i: `step` i for the first function of the pair, `step` i + `gap` for the second.
@@ -267,10 +279,17 @@ class Sinusoidal {
         return i * step + offset < last && (i + n - 1) * step + offset >= first;
       };
       if (!meets(0) && !meets(gap)) continue;
-      angles_.cos_sin(position + config_.first_position, i, n, cos.data(), sin.data(), scale);
+      const auto same = [&](Index) { return position + config_.first_position; };
+      angles_.cos_sin_rows(scratch, same, 1, i, n, cos.data(), sin.data(), 0, scale);
       const bool sin_first = config_.order == SinusoidOrder::sin_first;
+      const C *const one = sin_first ? sin.data() : cos.data(), *const two =
+                                                                    sin_first ? cos.data() : sin.data();
+      if (interleaved && 2 * i >= first && 2 * (i + n) <= (std::min)(last, zero)) {
+        detail::interleave(one, two, n, row + 2 * i - first);
+        continue;
+      }
       for (const bool second : {false, true}) {
-        const C* values = sin_first != second ? sin.data() : cos.data();
+        const C* values = second ? two : one;
         const Index offset = second ? gap : 0;
         // The pairs of this block whose column lies in [first, min(last, zero)).
         const Index end = (std::min)(last, zero);

@@ -241,8 +241,7 @@ class TokenEmbedding {
 
   /// row[c] = scale E(id, first + c) for c in [0, columns), unchecked: for kernels that fuse it.
   void load_row(Position id, Index first, Index columns, Compute* row) const {
-    table_.load(id, first, columns, row);
-    for (Index c = 0; c < columns; ++c) row[c] *= scale_;
+    table_.load(id, first, columns, row, scale_);
   }
 
   /// Throws unless x has the shape of ids and a last axis of d_model, and every id is in the table.
@@ -273,7 +272,7 @@ class TokenEmbedding {
   void embed_views(const D& device, const View<S, 3>& x, const View<const Id, Rank>& ids,
                    Index before) const {
     detail::map_tiles<S>(
-        device, x, false, [](const detail::Tile&, Compute*) {},
+        device, x, false, [](detail::NoScratch&, const detail::Tile&, Compute*) {},
         [&](const detail::Tile& tile, const Compute*, Compute* result) {
           const Index row = before + tile.batch * x.extent(1) + tile.seq;
           for (Index r = 0; r < tile.rows; ++r)

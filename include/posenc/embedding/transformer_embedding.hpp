@@ -129,11 +129,11 @@ class TransformerEmbedding {
                    const Positions& at, bool drops, std::uint64_t seed) const {
     using C = compute_t<S>;
     const bool has_positions = !std::holds_alternative<std::monostate>(position_);
-    detail::map_tiles<S>(
+    detail::map_tiles<S, detail::AngleScratch>(
         device, out, at.rows() == 1,
-        [&](const detail::Tile& tile, C* positions) {
+        [&](detail::AngleScratch& scratch, const detail::Tile& tile, C* positions) {
           for (Index r = 0; r < tile.rows; ++r)
-            load_position(at(tile.batch, tile.seq + r), tile.first, tile.columns,
+            load_position(scratch, at(tile.batch, tile.seq + r), tile.first, tile.columns,
                           positions + r * tile.columns);
         },
         [&](const detail::Tile& tile, const C* positions, C* sum) {
@@ -142,7 +142,8 @@ class TransformerEmbedding {
             C* values = sum + r * tile.columns;
             token_.load_row(detail::id_at(ids, row), tile.first, tile.columns, values);
             if (has_positions)
-              for (Index c = 0; c < tile.columns; ++c) values[c] += positions[r * tile.columns + c];
+              detail::add_tile(View<const C, 2>(values, {1, tile.columns}, {tile.columns, 1}),
+                               positions + r * tile.columns, values);
             if (drops)
               dropout_.mask_row(seed, static_cast<std::uint64_t>(row * d_model() + tile.first), tile.columns,
                                 values);
@@ -184,9 +185,10 @@ class TransformerEmbedding {
     require_positions(at, bsd.extent(0), bsd.extent(1));
   }
 
-  void load_position(Position position, Index first, Index columns, compute_t<Scalar>* row) const {
+  void load_position(detail::AngleScratch& scratch, Position position, Index first, Index columns,
+                     compute_t<Scalar>* row) const {
     if (const auto* sinusoidal = std::get_if<Sinusoidal>(&position_))
-      sinusoidal->encode_row(position, first, columns, row);
+      sinusoidal->encode_row(scratch, position, first, columns, row);
     else if (const auto* learned = std::get_if<LearnedPositions<Scalar>>(&position_))
       learned->load_row(position, first, columns, row);
   }

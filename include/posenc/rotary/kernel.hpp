@@ -5,10 +5,13 @@
 //   pair (u, w) at angle a:   u' = u cos a - w sin a,   w' = w cos a + u sin a
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <concepts>
+#include <cstdlib>
 #include <utility>
 
+#include "posenc/core/angles.hpp"
+#include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
@@ -18,48 +21,119 @@ namespace posenc {
 inline namespace v0 {
 namespace detail {
 
-/// a b + c d. A compiler that may fuse multiply and add chooses which product it fuses, and not the same one
-/// in every version of a loop: g++ 12 -O3 -march=native left the last pairs of an adjacent row unfused. Where
-/// the hardware has the fusion (<cmath> says so) it is therefore written down: every layout gets the same
-/// bits.
-template <std::floating_point C>
-[[gnu::always_inline]] inline C sum_of_products(C a, C b, C c, C d) {
-#if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
-  return std::fma(a, b, c * d);
+/// Vectors that lie at equal distances and turn together: the heads of a token, by the same angles, or the
+/// positions of a head, each by its own.
+template <scalar_type S>
+struct Rows {
+  const S* in;
+  S* out;  // in itself, or memory apart from it
+  Index count, in_stride, out_stride;
+  const compute_t<S>*cos, *sin;
+  Index turn_stride;  // from the cos of a row to those of the next; 0: all turn alike
+};
+
+// How many packs of cos, and as many of sin, are kept in registers while the rows go by.
+#if defined(__AVX512F__)
+inline constexpr std::size_t packs_kept = 8;
 #else
-  return a * b + c * d;
+inline constexpr std::size_t packs_kept = 4;
 #endif
+
+// One pack of pairs (u[i], u[i + gap]), or of pairs (x[2i], x[2i + 1]).
+template <scalar_type S>
+[[gnu::always_inline]] inline void turn_pack(const S* in, S* out, Index gap, Pack<compute_t<S>> cos,
+                                             Pack<compute_t<S>> sin) {
+  const Pack<compute_t<S>> u = load_pack(in), w = load_pack(in + gap);
+  store_pack(out, multiply_add(u, cos, -(w * sin)));
+  store_pack(out + gap, multiply_add(w, cos, u * sin));
+}
+template <scalar_type S>
+[[gnu::always_inline]] inline void turn_adjacent_pack(const S* in, S* out, Pack<compute_t<S>> cos,
+                                                      Pack<compute_t<S>> sin) {
+  const Pack<compute_t<S>> x = load_pack(in);
+  store_pack(out, multiply_add(x, cos, swap_neighbours(x) * sin));
 }
 
-/// The arithmetic of all rotations.
-template <std::floating_point C>
-[[gnu::always_inline]] inline void turn(C u, C w, C cos, C sin, C& turned_u, C& turned_w) {
-  turned_u = sum_of_products(u, cos, -w, sin);
-  turned_w = sum_of_products(w, cos, u, sin);
+// The same of the n < pack_size numbers at the end of a row.
+template <scalar_type S>
+[[gnu::noinline]] void turn_rest(const S* in, S* out, Index gap, const compute_t<S>* cos,
+                                 const compute_t<S>* sin, Index n) {
+  const Pack<compute_t<S>> u = load_part(in, n), w = load_part(in + gap, n), c = load_part(cos, n),
+                           s = load_part(sin, n);
+  store_part(out, multiply_add(u, c, -(w * s)), n);
+  store_part(out + gap, multiply_add(w, c, u * s), n);
+}
+template <scalar_type S>
+[[gnu::noinline]] void turn_adjacent_rest(const S* in, S* out, const compute_t<S>* cos,
+                                          const compute_t<S>* sin, Index n) {
+  const Pack<compute_t<S>> x = load_part(in, n);
+  store_part(out, multiply_add(x, load_part(cos, n), swap_neighbours(x) * load_part(sin, n)), n);
 }
 
-/// n pairs (u[i], w[i]) in place. u and w are two runs that don't overlap.
-template <std::floating_point C>
-void turn_runs(C* u, C* w, const C* cos, const C* sin, Index n) {
-  for (Index i = 0; i < n; ++i) turn(u[i], w[i], cos[i], sin[i], u[i], w[i]);
+// Rows of N packs that turn alike: cos and sin stay in registers.
+template <std::size_t N, bool Adjacent, scalar_type S>
+[[gnu::always_inline]] inline void turn_alike(Rows<S> rows, Index gap) {
+  using C = compute_t<S>;
+  constexpr Index step = pack_size<C>;
+  Pack<C> cos[N], sin[N];
+  for (std::size_t i = 0; i < N; ++i) {
+    const Index at = static_cast<Index>(i) * step;
+    cos[i] = load_pack(rows.cos + at), sin[i] = load_pack(rows.sin + at);
+  }
+  for (; rows.count > 0; --rows.count, rows.in += rows.in_stride, rows.out += rows.out_stride)
+    for (std::size_t i = 0; i < N; ++i) {
+      const Index at = static_cast<Index>(i) * step;
+      if constexpr (Adjacent)
+        turn_adjacent_pack(rows.in + at, rows.out + at, cos[i], sin[i]);
+      else
+        turn_pack(rows.in + at, rows.out + at, gap, cos[i], sin[i]);
+    }
 }
 
-/// The same out of place.
-template <std::floating_point C>
-void turn_runs(const C* u, const C* w, const C* cos, const C* sin, Index n, C* out_u, C* out_w) {
-  for (Index i = 0; i < n; ++i) turn(u[i], w[i], cos[i], sin[i], out_u[i], out_w[i]);
+/// Every row: the pairs (u[i], u[i + gap]), i in [0, n), or, Adjacent, the pairs (x[2i], x[2i + 1]) of n
+/// numbers, with cos and sin as adjacent_row makes them.
+template <bool Adjacent, scalar_type S>
+void turn_rows(Rows<S> rows, Index gap, Index n) {
+  constexpr Index step = pack_size<compute_t<S>>;
+  if (rows.turn_stride == 0) {
+    if (n == step) return turn_alike<1, Adjacent>(rows, gap);
+    if (n == 2 * step) return turn_alike<2, Adjacent>(rows, gap);
+    if (n == 4 * step) return turn_alike<4, Adjacent>(rows, gap);
+    if (n == 8 * step && packs_kept >= 8) return turn_alike<packs_kept, Adjacent>(rows, gap);
+  }
+  for (; rows.count > 0; --rows.count) {
+    Index i = 0;
+    for (; i + step <= n; i += step)
+      if constexpr (Adjacent)
+        turn_adjacent_pack(rows.in + i, rows.out + i, load_pack(rows.cos + i), load_pack(rows.sin + i));
+      else
+        turn_pack(rows.in + i, rows.out + i, gap, load_pack(rows.cos + i), load_pack(rows.sin + i));
+    if (i < n) {
+      if constexpr (Adjacent)
+        turn_adjacent_rest(rows.in + i, rows.out + i, rows.cos + i, rows.sin + i, n - i);
+      else
+        turn_rest(rows.in + i, rows.out + i, gap, rows.cos + i, rows.sin + i, n - i);
+    }
+    rows.in += rows.in_stride, rows.out += rows.out_stride;
+    rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
+  }
 }
 
-/// n pairs (x[2i], x[2i + 1]) in place.
+/// For pairs that lie side by side: (first x0, x0, first x1, x1, ...) of the n numbers x in the second half
+/// of `row`. `first` is 1 for cos, and -1 for sin, with which the neighbour is multiplied.
 template <std::floating_point C>
-void turn_adjacent(C* x, const C* cos, const C* sin, Index n) {
-  for (Index i = 0; i < n; ++i) turn(x[2 * i], x[2 * i + 1], cos[i], sin[i], x[2 * i], x[2 * i + 1]);
-}
-
-/// The same out of place.
-template <std::floating_point C>
-void turn_adjacent(const C* x, const C* cos, const C* sin, Index n, C* out) {
-  for (Index i = 0; i < n; ++i) turn(x[2 * i], x[2 * i + 1], cos[i], sin[i], out[2 * i], out[2 * i + 1]);
+void adjacent_row(C* row, Index n, C first) {
+  const C* x = row + n;  // what is written has always been read before
+  Index i = 0;
+  for (; i + pack_size<C> <= n; i += pack_size<C>) {
+    const Pack<C> one = load_pack(x + i), signed_one = one * first;
+    store_pack(row + 2 * i, interleave_half<false>(signed_one, one));
+    store_pack(row + 2 * i + pack_size<C>, interleave_half<true>(signed_one, one));
+  }
+  for (; i < n; ++i) {
+    const C one = x[i];
+    row[2 * i] = one * first, row[2 * i + 1] = one;
+  }
 }
 
 /// Where pair i stands in the rotated width: dimensions step i and step i + gap.
@@ -94,105 +168,96 @@ struct Pairs {
   }
 };
 
+/// Numbers in a tile of cos and one of sin: 8 KiB of float each.
+inline constexpr Index angle_elements = 2048;
+
 /// What turns one tile: `positions` positions of one batch row, `count` pairs from pair `first` on.
 template <std::floating_point C>
 struct Turns {
-  Index positions, first, count;
-  const C *cos, *sin;  // (positions, count), packed
+  Index positions, first, count, width;
+  const C *cos, *sin;  // (positions, width), packed; width is count, or 2 count as adjacent_row has it
 };
-
-/// Rotates memory directly: features lie together and are already of the compute type.
-template <bool InPlace, std::floating_point C>
-void turn_row(const C* in, C* out, const Pairs& pairs, const Turns<C>& turns, Index t) {
-  const C *cos = turns.cos + t * turns.count, *sin = turns.sin + t * turns.count;
-  const Index at = pairs.first + pairs.in.step * turns.first, gap = pairs.in.gap;
-  if (pairs.in.step == 2) {
-    if constexpr (InPlace)
-      turn_adjacent(out + at, cos, sin, turns.count);
-    else
-      turn_adjacent(in + at, cos, sin, turns.count, out + at);
-  } else {
-    if constexpr (InPlace)
-      turn_runs(out + at, out + at + gap, cos, sin, turns.count);
-    else
-      turn_runs(in + at, in + at + gap, cos, sin, turns.count, out + at, out + at + gap);
-  }
-}
 
 /// One head of one tile through packed buffers: any scalar type, any strides, any pairing.
 template <scalar_type S>
 void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& pairs,
                const Turns<compute_t<S>>& turns, bool transposed) {
   using C = compute_t<S>;
-  TileBuffer<C> u, w;
+  alignas(64) std::array<C, static_cast<std::size_t>(2 * tile_elements)> both;
+  C *const u = both.data(), *const w = u + tile_elements;
   const auto run = [&]<class T>(const View<T, 2>& x, const PairLayout& layout,
                                 Index offset) {  // one side of the pairs
     return View<T, 2>(x.data() + (pairs.first + layout.step * turns.first + offset) * x.stride(1),
                       {turns.positions, turns.count}, {x.stride(0), layout.step * x.stride(1)});
   };
-  load_tile(run(in, pairs.in, 0), u.data());
-  load_tile(run(in, pairs.in, pairs.in.gap), w.data());
+  load_tile(run(in, pairs.in, 0), u);
+  load_tile(run(in, pairs.in, pairs.in.gap), w);
   if (pairs.mismatched) {
     for (Index t = 0; t < turns.positions; ++t) {
       const C *cos = turns.cos + t * turns.count, *sin = turns.sin + t * turns.count;
-      C *const us = u.data() + t * turns.count, *const ws = w.data() + t * turns.count;
+      C *const us = u + t * turns.count, *const ws = w + t * turns.count;
       for (Index i = 0; i < turns.count; ++i) {
         const Index a = 2 * i % turns.count, b = (2 * i + 1) % turns.count;
         const C x = us[i], y = ws[i];
-        us[i] = sum_of_products(x, cos[a], -y, sin[transposed ? b : a]);
-        ws[i] = sum_of_products(y, cos[b], x, sin[transposed ? a : b]);
+        us[i] = multiply_add(x, cos[a], -(y * sin[transposed ? b : a]));
+        ws[i] = multiply_add(y, cos[b], x * sin[transposed ? a : b]);
       }
     }
   } else {
-    turn_runs(u.data(), w.data(), turns.cos, turns.sin, turns.positions * turns.count);
+    const Index all = turns.positions * turns.count;
+    turn_rows<false, C>({u, u, 1, 0, 0, turns.cos, turns.sin, 0}, tile_elements, all);
   }
-  store_tile(run(out, pairs.out, 0), u.data());
-  store_tile(run(out, pairs.out, pairs.out.gap), w.data());
+  store_tile(run(out, pairs.out, 0), u);
+  store_tile(run(out, pairs.out, pairs.out.gap), w);
 }
 
 /// out = in with each pair turned, for (batch, seq, heads, dim) in any strides; out is `in` itself or apart
-/// from it. rows(batch, seq, first, count, cos, sin) fills what pairs first .. first + count turn by at that
-/// token; it is the same for every batch row where `shared`. Transposed: the pairs turn back (the gradient).
-template <scalar_type S, device D, class Rows>
+/// from it. fill(scratch, batch, seq, positions, first, count, cos, sin, stride) says what pairs first ..
+/// first + count turn by at positions tokens from that one on, a row of cos and of sin each, `stride` apart;
+/// it is the same for every batch row where `shared`. Transposed: the pairs turn back (the gradient).
+template <scalar_type S, device D, class Fill>
 void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>& in, const Pairs& forward,
-                  bool transposed, bool shared, const Rows& rows) {
+                  bool transposed, bool shared, const Fill& fill) {
   using C = compute_t<S>;
   const Pairs pairs = transposed ? forward.transposed() : forward;
   const Index batch = out.extent(0), seq = out.extent(1), heads = out.extent(2), dim = out.extent(3);
   if (out.size() == 0) return;
   const bool in_place = out.data() == in.data() && out.strides() == in.strides();
-  const bool direct = std::same_as<S, C> && in.stride(3) == 1 && out.stride(3) == 1 &&
-                      pairs.in == pairs.out && !pairs.mismatched;
-  // A tile: as many positions as fit, at most 16, so that cos and sin serve all heads of them.
-  const Index most =
-      (std::max)(Index{1}, (std::min)(Index{16}, tile_elements / (std::max)(Index{1}, pairs.count)));
-  const Index positions = (std::min)(most, seq), block = tile_elements / positions;
-  const Index bands = (seq + positions - 1) / positions;
+  const bool direct = in.stride(3) == 1 && out.stride(3) == 1 && pairs.in == pairs.out && !pairs.mismatched;
+  const Index twice = direct && pairs.in.step == 2 ? 2 : 1;
   const bool by_position =
       std::abs(out.stride(2)) <= std::abs(out.stride(1));  // a position's heads lie together
-
+  // A tile: as many positions as cos and sin have room for. They serve all heads; a head that lies apart from
+  // the others is read by longer runs, which is what memory is quick at.
+  const Index room = direct && !by_position ? angle_elements : tile_elements;
+  const Index width = (std::max)(Index{1}, twice * pairs.count);
+  const Index positions = (std::min)((std::max)(Index{1}, (std::min)(room / width, Index{16})), seq);
+  const Index block = room / (positions * twice);
+  const Index bands = (seq + positions - 1) / positions;
   const auto turn_heads = [&](Index b, Index s, const Turns<C>& turns) {
     const auto base = [&]<class T>(const View<T, 4>& x) {
       return x.data() + b * x.stride(0) + s * x.stride(1);
     };
-    if constexpr (std::same_as<S, C>) {
-      if (direct) {
-        const auto each_row = [&](const auto& turn_one) {
-          const Index outer = by_position ? turns.positions : heads,
-                      inner = by_position ? heads : turns.positions;
-          for (Index i = 0; i < outer; ++i)
-            for (Index j = 0; j < inner; ++j) turn_one(by_position ? i : j, by_position ? j : i);
-        };
-        const auto at = [&]<class T>(const View<T, 4>& x, Index t, Index h) {
-          return base(x) + t * x.stride(1) + h * x.stride(2);
-        };
-        if (in_place)
-          each_row([&](Index t, Index h) { turn_row<true, C>(nullptr, at(out, t, h), pairs, turns, t); });
+    if (direct) {
+      const Index first = pairs.first + pairs.in.step * turns.first;
+      const S* const from = base(in) + first;
+      S* const to = base(out) + first;
+      const auto turn = [&](const Rows<S>& rows) {
+        if (twice == 2)
+          turn_rows<true, S>(rows, 0, turns.width);
         else
-          each_row(
-              [&](Index t, Index h) { turn_row<false, C>(at(in, t, h), at(out, t, h), pairs, turns, t); });
-        return;
+          turn_rows<false, S>(rows, pairs.in.gap, turns.width);
+      };
+      if (by_position) {
+        for (Index t = 0; t < turns.positions; ++t)
+          turn({from + t * in.stride(1), to + t * out.stride(1), heads, in.stride(2), out.stride(2),
+                turns.cos + t * turns.width, turns.sin + t * turns.width, 0});
+      } else {
+        for (Index h = 0; h < heads; ++h)
+          turn({from + h * in.stride(2), to + h * out.stride(2), turns.positions, in.stride(1), out.stride(1),
+                turns.cos, turns.sin, turns.width});
       }
+      return;
     }
     for (Index h = 0; h < heads; ++h) {
       const auto head = [&]<class T>(const View<T, 4>& x) {
@@ -214,32 +279,42 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
     }
   };
 
+  const auto fill_tile = [&](AngleScratch& scratch, Index b, Index s, const Turns<C>& turns, C* cos, C* sin) {
+    const Index plain = turns.width - turns.count;  // adjacent_row reads the second half of a row
+    fill(scratch, b, s, turns.positions, turns.first, turns.count, cos + plain, sin + plain, turns.width);
+    for (Index t = 0; t < turns.positions; ++t, cos += turns.width, sin += turns.width) {
+      if (twice == 2) {
+        adjacent_row(cos, turns.count, C{1});
+        adjacent_row(sin, turns.count, C{-1});
+      }
+      if (transposed)
+        for (Index i = 0; i < turns.width; ++i) sin[i] = -sin[i];
+    }
+  };
+
   const double elements = static_cast<double>(positions * heads * 2 * pairs.count);
   const Cost cost{elements * sizeof(S), elements * sizeof(S),
                   elements + 20.0 * double(positions * pairs.count)};
   parallel_for(device, bands * batch, cost, [&](Index begin, Index end) {
-    TileBuffer<C> cos, sin;
+    alignas(64) std::array<C, static_cast<std::size_t>(angle_elements)> cos, sin;
+    AngleScratch scratch;
     Index filled_band = -1, filled_first = -1;
     for (Index unit = begin; unit < end; ++unit) {
       // Where the positions are shared, the batch rows of a band come one after another and use the same
       // turns.
       const Index b = shared ? unit % batch : unit / bands, band = shared ? unit / batch : unit % bands;
       const Index s = band * positions;
-      Turns<C> turns{(std::min)(positions, seq - s), 0, 0, cos.data(), sin.data()};
+      Turns<C> turns{(std::min)(positions, seq - s), 0, 0, 0, cos.data(), sin.data()};
       for (; turns.first < pairs.count; turns.first += block) {
         turns.count = (std::min)(block, pairs.count - turns.first);
+        turns.width = twice * turns.count;
         if (!shared || filled_band != band || filled_first != turns.first) {
-          for (Index t = 0; t < turns.positions; ++t)
-            rows(b, s + t, turns.first, turns.count, cos.data() + t * turns.count,
-                 sin.data() + t * turns.count);
-          if (transposed)
-            for (Index i = 0; i < turns.positions * turns.count; ++i)
-              sin[static_cast<std::size_t>(i)] = -sin[static_cast<std::size_t>(i)];
+          fill_tile(scratch, b, s, turns, cos.data(), sin.data());
           filled_band = band, filled_first = turns.first;
         }
         turn_heads(b, s, turns);
       }
-      if (!in_place) copy_rest(b, s, turns.positions);
+      if (!in_place && 2 * pairs.count < dim) copy_rest(b, s, turns.positions);
     }
   });
 }

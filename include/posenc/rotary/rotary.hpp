@@ -185,39 +185,60 @@ class Rotary {
     require_positions(at, c.extent(0), c.extent(1));
     const Index seq = c.extent(1),
                 columns = (std::min)(detail::tile_elements, (std::max)(Index{1}, pairs_.count));
-    const double bytes = 2.0 * static_cast<double>(pairs_.count) * sizeof(S);
-    detail::parallel_for(device, c.extent(0) * seq, {bytes, bytes, 20.0 * double(pairs_.count)},
-                         [&](Index begin, Index end) {
-                           detail::TileBuffer<C> cos_row, sin_row;
-                           for (Index row = begin; row < end; ++row)
-                             for (detail::Tile tile{row / seq, row % seq, 1, 0, columns};
-                                  tile.first < pairs_.count; tile.first += columns) {
-                               tile.columns = (std::min)(columns, pairs_.count - tile.first);
-                               fill_cos_sin(at, tile.batch, tile.seq, tile.first, tile.columns,
-                                            cos_row.data(), sin_row.data(), frequencies_.attention_factor);
-                               detail::store_tile(tile.of(c), cos_row.data());
-                               detail::store_tile(tile.of(s), sin_row.data());
-                             }
-                         });
+    const Index together = (std::min)(Index{16}, detail::tile_elements / columns);
+    const Index bands = (seq + together - 1) / together;
+    const double numbers = static_cast<double>(together * pairs_.count);
+    detail::parallel_for(
+        device, c.extent(0) * bands, {2 * numbers * sizeof(S), 2 * numbers * sizeof(S), 4 * numbers},
+        [&](Index begin, Index end) {
+          alignas(64) detail::TileBuffer<C> cos_rows, sin_rows;
+          detail::AngleScratch scratch;
+          for (Index unit = begin; unit < end; ++unit) {
+            detail::Tile tile{unit / bands, unit % bands * together, 0, 0, 0};
+            tile.rows = (std::min)(together, seq - tile.seq);
+            for (; tile.first < pairs_.count; tile.first += columns) {
+              tile.columns = (std::min)(columns, pairs_.count - tile.first);
+              const auto to_cos = tile.of(c), to_sin = tile.of(s);
+              const auto fill = [&](C* cos_out, C* sin_out, Index stride) {
+                fill_cos_sin(scratch, at, tile.batch, tile.seq, tile.rows, tile.first, tile.columns, cos_out,
+                             sin_out, stride, frequencies_.attention_factor);
+              };
+              if constexpr (std::same_as<S, C>) {
+                if (to_cos.stride(1) == 1 && to_sin.stride(1) == 1 && to_cos.stride(0) == to_sin.stride(0)) {
+                  fill(to_cos.data(), to_sin.data(), to_cos.stride(0));
+                  continue;
+                }
+              }
+              fill(cos_rows.data(), sin_rows.data(), tile.columns);
+              detail::store_tile(to_cos, cos_rows.data());
+              detail::store_tile(to_sin, sin_rows.data());
+            }
+          }
+        });
   }
 
-  /// cos[j] and sin[j] of pairs first + j, j in [0, count), for token i of a row, times `scale`; unchecked:
-  /// for kernels that fuse the rotation.
+  /// cos[t stride + j] and sin of pairs first + j, j in [0, count), for the `tokens` tokens of a batch row
+  /// from token i on, times `scale`; unchecked: for kernels that fuse the rotation.
   template <std::floating_point C>
-  void fill_cos_sin(const Positions& at, Index row, Index i, Index first, Index count, C* cos, C* sin,
-                    double scale) const {
-    if (angle_mode_ == AngleMode::float32) {
+  void fill_cos_sin(detail::AngleScratch& scratch, const Positions& at, Index row, Index i, Index tokens,
+                    Index first, Index count, C* cos, C* sin, Index stride, double scale) const {
+    if (angle_mode_ == AngleMode::exact && axes_ == 1 && at.is_integer()) {
+      const auto position = [&](Index t) { return at(row, i + t); };
+      angles_.cos_sin_rows(scratch, position, tokens, first, count, cos, sin, stride, scale);
+      return;
+    }
+    for (Index t = 0; t < tokens; ++t, cos += stride, sin += stride) {
+      const auto coordinate = [&](Index j) { return at.coordinate(axis_of(first + j), row, i + t); };
+      if (angle_mode_ == AngleMode::exact) {
+        angles_.cos_sin_at(coordinate, first, count, cos, sin, scale);
+        continue;
+      }
       for (Index j = 0; j < count; ++j) {
         const float f = static_cast<float>(frequencies_.inv_freq[static_cast<std::size_t>(first + j)]);
-        const float angle = static_cast<float>(at.coordinate(axis_of(first + j), row, i).value()) * f;
+        const float angle = static_cast<float>(coordinate(j).value()) * f;
         cos[j] = static_cast<C>(std::cos(angle) * static_cast<float>(scale));
         sin[j] = static_cast<C>(std::sin(angle) * static_cast<float>(scale));
       }
-    } else if (axes_ == 1 && at.is_integer()) {
-      angles_.cos_sin(at(row, i), first, count, cos, sin, scale);
-    } else {
-      angles_.cos_sin_at([&](Index j) { return at.coordinate(axis_of(first + j), row, i); }, first, count,
-                         cos, sin, scale);
     }
   }
 
@@ -255,8 +276,9 @@ class Rotary {
     detail::require_head_dim(head_dim(), out.extent(3));
     require_positions(at, out.extent(0), out.extent(1));
     detail::rotate_pairs<S>(device, out, in, pairs_, transposed, at.rows() == 1,
-                            [&](Index b, Index s, Index first, Index count, C* cos, C* sin) {
-                              fill_cos_sin(at, b, s, first, count, cos, sin, scale);
+                            [&](detail::AngleScratch& scratch, Index b, Index s, Index tokens, Index first,
+                                Index count, C* cos, C* sin, Index stride) {
+                              fill_cos_sin(scratch, at, b, s, tokens, first, count, cos, sin, stride, scale);
                             });
   }
 
@@ -266,11 +288,16 @@ class Rotary {
     using C = compute_t<S>;
     detail::require_head_dim(head_dim(), out.extent(3));
     detail::rotate_pairs<S>(device, out, in, stored_pairs(), false, true,
-                            [&](Index, Index, Index first, Index count, C* cos, C* sin) {
+                            [&](detail::AngleScratch&, Index, Index, Index tokens, Index first, Index count,
+                                C* cos, C* sin, Index stride) {
                               const auto by = [&](Index j) {
                                 return Coordinate(deltas[static_cast<std::size_t>(axis_of(first + j))]);
                               };
                               angles_.cos_sin_at(by, first, count, cos, sin);
+                              for (Index t = 1; t < tokens; ++t) {  // all tokens turn alike
+                                std::copy_n(cos, count, cos + t * stride);
+                                std::copy_n(sin, count, sin + t * stride);
+                              }
                             });
   }
 

@@ -151,6 +151,7 @@ class RotaryTable {
   template <scalar_type S, device D>
   void turn_views(const D& device, const View<S, 4>& out, const View<const S, 4>& in, const Positions& at,
                   bool transposed) const {
+    using C = compute_t<S>;
     const detail::Pairs pairs = pairs_of<S>(out);
     detail::require_positions("at", at, out.extent(0), out.extent(1));
     const Index max_pos = cos_.view().extent(0);
@@ -159,27 +160,33 @@ class RotaryTable {
         if (const Position p = at(b, s); p < 0 || p >= max_pos)
           detail::out_of_range("at: expected positions in [0, ", max_pos, "), the rows of the table, got ", p,
                                " at (", b, ", ", s, ")");
-    detail::rotate_pairs<S>(
-        device, out, in, pairs, transposed, at.rows() == 1,
-        [&](Index b, Index s, Index first, Index count, compute_t<S>* cos, compute_t<S>* sin) {
-          const Position p = at(b, s);
-          load(p * cos_.view().stride(0), p * sin_.view().stride(0), first, count, cos, sin);
-        });
+    detail::rotate_pairs<S>(device, out, in, pairs, transposed, at.rows() == 1,
+                            [&](detail::AngleScratch&, Index b, Index s, Index tokens, Index first,
+                                Index count, C* cos, C* sin, Index stride) {
+                              for (Index t = 0; t < tokens; ++t) {
+                                const Position p = at(b, s + t);
+                                load(p * cos_.view().stride(0), p * sin_.view().stride(0), first, count,
+                                     cos + t * stride, sin + t * stride);
+                              }
+                            });
   }
   template <scalar_type S, device D>
   void turn_views(const D& device, const View<S, 4>& out, const View<const S, 4>& in, bool transposed) const {
+    using C = compute_t<S>;
     const detail::Pairs pairs = pairs_of<S>(out);
     const Index table_batch = cos_.view().extent(0);
     detail::require_equal("cos: rows per sequence", out.extent(1), cos_.view().extent(1));
     if (table_batch != 1 && table_batch != out.extent(0))
       detail::invalid("cos: expected a batch of 1 or ", out.extent(0), ", got ", table_batch);
-    detail::rotate_pairs<S>(
-        device, out, in, pairs, transposed, table_batch == 1,
-        [&](Index b, Index s, Index first, Index count, compute_t<S>* cos, compute_t<S>* sin) {
-          const Index row = table_batch == 1 ? 0 : b;
-          load(row * cos_.view().stride(0) + s * cos_.view().stride(1),
-               row * sin_.view().stride(0) + s * sin_.view().stride(1), first, count, cos, sin);
-        });
+    detail::rotate_pairs<S>(device, out, in, pairs, transposed, table_batch == 1,
+                            [&](detail::AngleScratch&, Index b, Index s, Index tokens, Index first,
+                                Index count, C* cos, C* sin, Index stride) {
+                              const Index row = table_batch == 1 ? 0 : b;
+                              for (Index t = 0; t < tokens; ++t)
+                                load(row * cos_.view().stride(0) + (s + t) * cos_.view().stride(1),
+                                     row * sin_.view().stride(0) + (s + t) * sin_.view().stride(1), first,
+                                     count, cos + t * stride, sin + t * stride);
+                            });
   }
 
   // The head is as wide as x: its window decides which pairs turn.

@@ -108,12 +108,16 @@ class Xpos {
     detail::require_positions("at", at, out.extent(0), out.extent(1));
     detail::rotate_pairs<S>(
         device, out, in, rope_.pairs(), transposed, at.rows() == 1,
-        [&](Index b, Index s, Index first, Index count, C* cos, C* sin) {
-          rope_.fill_cos_sin(at, b, s, first, count, cos, sin, rope_.frequencies().attention_factor);
-          const double n = sign * static_cast<double>(at(b, s) - config_.centre) / config_.scale_base;
-          for (Index j = 0; j < count; ++j) {
-            const C by = static_cast<C>(std::exp2(log2_zeta_[static_cast<std::size_t>(first + j)] * n));
-            cos[j] *= by, sin[j] *= by;
+        [&](detail::AngleScratch& scratch, Index b, Index s, Index tokens, Index first, Index count, C* cos,
+            C* sin, Index stride) {
+          rope_.fill_cos_sin(scratch, at, b, s, tokens, first, count, cos, sin, stride,
+                             rope_.frequencies().attention_factor);
+          for (Index t = 0; t < tokens; ++t, cos += stride, sin += stride) {
+            const double n = sign * static_cast<double>(at(b, s + t) - config_.centre) / config_.scale_base;
+            for (Index j = 0; j < count; ++j) {
+              const C by = static_cast<C>(std::exp2(log2_zeta_[static_cast<std::size_t>(first + j)] * n));
+              cos[j] *= by, sin[j] *= by;
+            }
           }
         });
   }

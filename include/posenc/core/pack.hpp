@@ -1,0 +1,282 @@
+#pragma once
+// As many numbers as a register of the target holds, worked on together: the vector types of GCC and Clang,
+// which every flag set compiles to what it has (16 bytes of SSE2 or NEON, 32 of AVX, 64 of AVX-512), also at
+// -O2. What these types don't offer - one fused multiply-add, a half of IEEE - is the one use of intrinsics
+// here, and has a portable form of the same bits next to it.
+//
+// A run that is no multiple of a pack is finished by a partial pack through the same operations, so a
+// number's bits depend neither on its place nor on the length of the run.
+
+#include <Eigen/Core>
+
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "posenc/core/scalar.hpp"
+
+#if defined(__FMA__) || defined(__F16C__) || defined(__AVX2__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+namespace posenc {
+inline namespace v0 {
+namespace detail {
+
+#if defined(__AVX512F__)
+inline constexpr std::size_t pack_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr std::size_t pack_bytes = 32;
+#else
+inline constexpr std::size_t pack_bytes = 16;
+#endif
+
+/// Bytes / sizeof(T) numbers in a register.
+template <class T, std::size_t Bytes>
+struct PackOf {
+  typedef T type __attribute__((vector_size(Bytes)));  // an alias can't carry the attribute in every compiler
+};
+template <class T>
+using Pack = typename PackOf<T, pack_bytes>::type;
+
+/// Numbers of type T in a pack.
+template <class T>
+inline constexpr Index pack_size = static_cast<Index>(pack_bytes / sizeof(T));
+
+/// As many T as a pack of C has numbers.
+template <class T, class C>
+using PackLike = typename PackOf<T, pack_bytes / sizeof(C) * sizeof(T)>::type;
+
+/// The same number in all places.
+template <class C>
+[[gnu::always_inline]] inline Pack<C> broadcast(C value) {
+  return value - Pack<C>{};  // a sum would lose the sign of -0
+}
+
+/// a b + c: rounded once where the hardware can, twice where it can't; the same for a number and for a pack.
+/// It is written down because a compiler that is left to choose fuses one version of a loop and not the next.
+[[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
+#if defined(__FMA__) || defined(__AVX512F__) || defined(FP_FAST_FMAF)
+  return std::fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+[[gnu::always_inline]] inline double multiply_add(double a, double b, double c) {
+#if defined(__FMA__) || defined(__AVX512F__) || defined(FP_FAST_FMA)
+  return std::fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+[[gnu::always_inline]] inline Pack<float> multiply_add(Pack<float> a, Pack<float> b, Pack<float> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_ps(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(FP_FAST_FMAF)
+  for (Index i = 0; i < pack_size<float>; ++i) a[i] = std::fma(a[i], b[i], c[i]);
+  return a;
+#else
+  return a * b + c;
+#endif
+}
+[[gnu::always_inline]] inline Pack<double> multiply_add(Pack<double> a, Pack<double> b, Pack<double> c) {
+#if defined(__AVX512F__)
+  return _mm512_fmadd_pd(a, b, c);
+#elif defined(__FMA__)
+  return _mm256_fmadd_pd(a, b, c);
+#elif defined(FP_FAST_FMA)
+  for (Index i = 0; i < pack_size<double>; ++i) a[i] = std::fma(a[i], b[i], c[i]);
+  return a;
+#else
+  return a * b + c;
+#endif
+}
+
+/// a where the mask (all ones or all zeros per number) is set, else b.
+template <class U>
+[[gnu::always_inline]] inline U select(U mask, U a, U b) {
+  return (a & mask) | (b & ~mask);
+}
+
+/// (x1, x0, x3, x2, ...).
+template <class P>
+[[gnu::always_inline]] inline P swap_neighbours(P x) {
+  constexpr std::size_t size = sizeof(P) / sizeof(x[0]);
+  if constexpr (size == 2)
+    return __builtin_shufflevector(x, x, 1, 0);
+  else if constexpr (size == 4)
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2);
+  else if constexpr (size == 8)
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6);
+  else
+    return __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+}
+
+/// (a0, b0, a1, b1, ...): the first half of it, or the second.
+template <bool Second, class P>
+[[gnu::always_inline]] inline P interleave_half(P a, P b) {
+  constexpr std::size_t size = sizeof(P) / sizeof(a[0]);
+  constexpr int n = static_cast<int>(size), h = Second ? n / 2 : 0;
+  if constexpr (size == 2)
+    return __builtin_shufflevector(a, b, h, h + n);
+  else if constexpr (size == 4)
+    return __builtin_shufflevector(a, b, h, h + n, h + 1, h + n + 1);
+  else if constexpr (size == 8)
+    return __builtin_shufflevector(a, b, h, h + n, h + 1, h + n + 1, h + 2, h + n + 2, h + 3, h + n + 3);
+  else
+    return __builtin_shufflevector(a, b, h, h + n, h + 1, h + n + 1, h + 2, h + n + 2, h + 3, h + n + 3,
+                                   h + 4, h + n + 4, h + 5, h + n + 5, h + 6, h + n + 6, h + 7, h + n + 7);
+}
+
+// ---- 16 bits. All float values, subnormal ones too; the rounding is to nearest, ties to even.
+
+using Bits16 = PackLike<std::uint16_t, float>;
+using Bits32 = Pack<std::uint32_t>;
+
+// Integers of 16 bits as integers of 32, and the lower half of those again.
+[[gnu::always_inline]] inline Bits32 to_32_bits(Bits16 bits) {
+#if defined(__AVX512F__)
+  return (Bits32)_mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)bits);
+#elif defined(__AVX2__)
+  return (Bits32)_mm256_cvtepu16_epi32((__m128i)bits);
+#else
+  return __builtin_convertvector(bits, Bits32);
+#endif
+}
+[[gnu::always_inline]] inline Bits16 to_16_bits(Bits32 bits) {
+#if defined(__AVX512F__)
+  return (Bits16)_mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)bits);
+#elif defined(__AVX2__)
+  const auto all = (__m256i)bits;
+  return (Bits16)_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+#else
+  return __builtin_convertvector(bits, Bits16);
+#endif
+}
+
+/// The value of IEEE halves, without instructions for them.
+[[gnu::always_inline]] inline Pack<float> half_to_float_portable(Bits16 half) {
+  const Bits32 h = to_32_bits(half);
+  const Bits32 sign = (h & 0x8000u) << 16, magnitude = (h & 0x7fffu) << 13;
+  const Bits32 exponent = magnitude & 0x0f800000u;
+  const Bits32 normal = magnitude + 0x38000000u;  // the exponent counts from -127, not from -15
+  const Bits32 special = normal + 0x38000000u;    // infinity and NaN keep theirs at the top
+  const auto lifted = (Pack<float>)(normal + 0x00800000u) - 0x1p-14f;  // subnormal: exact
+  const auto infinite = (Bits32)(exponent == 0x0f800000u), subnormal = (Bits32)(exponent == 0u);
+  const Bits32 result =
+      select(infinite, special | ((magnitude & 0x007fffffu) != 0u ? Bits32{} + 0x00400000u : Bits32{}),
+             select(subnormal, (Bits32)lifted, normal));
+  return (Pack<float>)(result | sign);
+}
+
+/// IEEE halves, rounded, without instructions for them.
+[[gnu::always_inline]] inline Bits16 float_to_half_portable(Pack<float> values) {
+  const auto f = (Bits32)values;
+  const Bits32 sign = (f >> 16) & 0x8000u, a = f & 0x7fffffffu;
+  const Bits32 normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
+  const Bits32 subnormal = (Bits32)((Pack<float>)a + 0.5f) - 0x3f000000u;  // the sum rounds to 2^-24
+  const Bits32 nan = ((a >> 13) & 0x3ffu) | 0x7e00u;
+  Bits32 result = select((Bits32)(a < 0x38800000u), subnormal, normal);
+  result = select((Bits32)(a >= 0x47800000u), Bits32{} + 0x7c00u, result);
+  result = select((Bits32)(a > 0x7f800000u), nan, result);
+  return to_16_bits(result | sign);
+}
+
+[[gnu::always_inline]] inline Pack<float> half_to_float(Bits16 half) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_cvtph_ps(0xffff, (__m256i)half);  // g++ 12 warns about its own unmasked form
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps((__m128i)half);
+#else
+  return half_to_float_portable(half);
+#endif
+}
+
+[[gnu::always_inline]] inline Bits16 float_to_half(Pack<float> values) {
+#if defined(__AVX512F__)
+  return (Bits16)_mm512_maskz_cvtps_ph(0xffff, values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(__F16C__)
+  return (Bits16)_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
+  return float_to_half_portable(values);
+#endif
+}
+
+/// bfloat16 is the upper half of a float.
+[[gnu::always_inline]] inline Pack<float> bfloat16_to_float(Bits16 bfloat16) {
+  return (Pack<float>)(to_32_bits(bfloat16) << 16);
+}
+
+[[gnu::always_inline]] inline Bits16 float_to_bfloat16(Pack<float> values) {
+  const auto f = (Bits32)values;
+  const Bits32 rounded = (f + 0x7fffu + ((f >> 16) & 1u)) >> 16, nan = ((f >> 16) & 0x8000u) | 0x7fc0u;
+  return to_16_bits(select((Bits32)((f & 0x7fffffffu) > 0x7f800000u), nan, rounded));
+}
+
+// ---- memory: any alignment, any scalar type
+
+/// pack_size<compute_t<S>> numbers, widened.
+template <scalar_type S>
+[[gnu::always_inline]] inline Pack<compute_t<S>> load_pack(const S* from) {
+  if constexpr (std::same_as<S, compute_t<S>>) {
+    Pack<S> pack;
+    std::memcpy(&pack, from, sizeof pack);
+    return pack;
+  } else {
+    Bits16 bits;
+    std::memcpy(&bits, static_cast<const void*>(from), sizeof bits);
+    if constexpr (std::same_as<S, Eigen::half>)
+      return half_to_float(bits);
+    else
+      return bfloat16_to_float(bits);
+  }
+}
+
+/// The same number of them, rounded.
+template <scalar_type S>
+[[gnu::always_inline]] inline void store_pack(S* to, Pack<compute_t<S>> pack) {
+  if constexpr (std::same_as<S, compute_t<S>>) {
+    std::memcpy(to, &pack, sizeof pack);
+  } else {
+    Bits16 bits;
+    if constexpr (std::same_as<S, Eigen::half>)
+      bits = float_to_half(pack);
+    else
+      bits = float_to_bfloat16(pack);
+    std::memcpy(static_cast<void*>(to), &bits, sizeof bits);
+  }
+}
+
+/// The first `count` numbers of a pack, the others zero.
+template <scalar_type S>
+inline Pack<compute_t<S>> load_part(const S* from, Index count) {
+  S part[static_cast<std::size_t>(pack_size<compute_t<S>>)] = {};
+  for (Index i = 0; i < count; ++i) part[i] = from[i];
+  return load_pack(part);
+}
+template <scalar_type S>
+inline void store_part(S* to, Pack<compute_t<S>> pack, Index count) {
+  S part[static_cast<std::size_t>(pack_size<compute_t<S>>)];
+  store_pack(part, pack);
+  for (Index i = 0; i < count; ++i) to[i] = part[i];
+}
+
+/// out = (a0, b0, a1, b1, ...), n of each.
+template <std::floating_point C>
+inline void interleave(const C* a, const C* b, Index n, C* out) {
+  Index i = 0;
+  for (; i + pack_size<C> <= n; i += pack_size<C>) {
+    const Pack<C> x = load_pack(a + i), y = load_pack(b + i);
+    store_pack(out + 2 * i, interleave_half<false>(x, y));
+    store_pack(out + 2 * i + pack_size<C>, interleave_half<true>(x, y));
+  }
+  for (; i < n; ++i) out[2 * i] = a[i], out[2 * i + 1] = b[i];
+}
+
+}  // namespace detail
+}  // namespace v0
+}  // namespace posenc
