@@ -10,6 +10,7 @@
 // are not included here.
 
 #include "posenc/bias/alibi.hpp"
+#include "posenc/bias/softmax.hpp"
 #include "posenc/core/angles.hpp"
 #include "posenc/core/error.hpp"
 #include "posenc/core/parallel.hpp"

@@ -63,6 +63,21 @@ inline std::vector<double> alibi_slopes(Index num_heads, double alibi_bias_max =
   return slopes;
 }
 
+namespace detail {
+
+/// Scores of (heads, q, k) or (batch, heads, q, k) as the latter.
+template <class T, std::size_t Rank>
+View<T, 4> as_bhqk(const View<T, Rank>& x) {
+  static_assert(Rank == 3 || Rank == 4,
+                "posenc: expected scores of shape (heads, q, k) or (batch, heads, q, k)");
+  if constexpr (Rank == 4)
+    return x;
+  else
+    return {x.data(), {1, x.extent(0), x.extent(1), x.extent(2)}, {0, x.stride(0), x.stride(1), x.stride(2)}};
+}
+
+}  // namespace detail
+
 /// The bias: an immutable value. No (heads, seq, seq) tensor is ever built.
 class Alibi {
  public:
@@ -118,8 +133,8 @@ class Alibi {
     const auto result = detail::output_view("out", out);
     const auto input = detail::input_view(scores);
     detail::require_same_shape("out", input, result);
-    const View<S, 4> to = as_bhqk(result);
-    const View<const S, 4> from = as_bhqk(input);
+    const View<S, 4> to = detail::as_bhqk(result);
+    const View<const S, 4> from = detail::as_bhqk(input);
     require("scores", to, q_at, k_at);
     if (to.size() == 0) return;
     for (Index b = 0; b < to.extent(0); ++b)
@@ -166,7 +181,7 @@ class Alibi {
   void add_vjp(const D& device, std::span<double> d_slopes, const Ds& d_scores, const Positions& q_at,
                const Positions& k_at) const {
     using S = scalar_of<Ds>;
-    const View<const S, 4> g = as_bhqk(detail::input_view(d_scores));
+    const View<const S, 4> g = detail::as_bhqk(detail::input_view(d_scores));
     require("d_scores", g, q_at, k_at);
     detail::require_equal("d_slopes", g.extent(1), static_cast<Index>(d_slopes.size()));
     const double elements = static_cast<double>(g.extent(0) * g.extent(2) * g.extent(3));
@@ -187,6 +202,40 @@ class Alibi {
                          });
   }
 
+  /// Throws std::out_of_range unless this shard has `count` heads.
+  void require_heads(Index count) const { require_heads("scores", 0, count); }
+
+  /// values[c] = bias of query position i and key first + c of batch row b, c in [0, count), in one head of
+  /// this shard; unchecked: for kernels that fuse it.
+  template <std::floating_point C>
+  void fill_row(Index head, Position i, const Positions& k_at, Index b, Index first, Index count,
+                C* values) const {
+    if (count == 0) return;
+    const double m = slope(head);
+    const Position j = k_at(b, first);
+    constexpr Position most = Position{1} << 51;  // below it, sums of positions and counts are exact doubles
+    const bool small = i < most && -i < most && j < most && -j < most && count < most;
+    if (!k_at.is_consecutive() || !small) {
+      for (Index c = 0; c < count; ++c)
+        values[c] = static_cast<C>(bias(m, config_.form, i, k_at(b, first + c)));
+      return;
+    }
+    // Consecutive keys: the distance counts down by one.
+    using detail::Pack;
+    constexpr Index step = detail::pack_size<double>;
+    Pack<double> from_first;
+    for (Index n = 0; n < step; ++n) from_first[n] = static_cast<double>(n);
+    const bool by_key = config_.form == AlibiForm::key_position;
+    const Pack<double> start = detail::broadcast(static_cast<double>(by_key ? j : j - i));
+    for (Index c = 0; c < count; c += step) {
+      const Pack<double> away = start + (from_first + static_cast<double>(c));
+      detail::store_doubles(values + c, by_key ? m * away : -(m * detail::absolute(away)), count - c);
+    }
+    if (config_.form == AlibiForm::causal)
+      for (Index c = (std::max)(Index{0}, i - j + 1); c < count; ++c)
+        values[c] = -std::numeric_limits<C>::infinity();
+  }
+
  private:
   // One row of the batch, (heads, q, k). The verb ends here whatever tensor it was called with, so each
   // scalar type compiles the kernel once.
@@ -196,10 +245,9 @@ class Alibi {
     detail::map_tiles<S>(
         device, out, false, [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
         [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* sum) {
-          detail::TileBuffer<compute_t<S>> biases;
-          detail::load_tile(tile.of(in), sum);
+          alignas(64) detail::TileBuffer<compute_t<S>> biases;
           bias_tile(tile.batch, q_at, k_at, b, tile, biases.data());
-          for (Index i = 0; i < tile.rows * tile.columns; ++i) sum[i] += biases[static_cast<std::size_t>(i)];
+          detail::add_tile(tile.of(in), biases.data(), sum);
         });
   }
 
@@ -215,42 +263,12 @@ class Alibi {
   template <std::floating_point C>
   void bias_tile(Index head, const Positions& q_at, const Positions& k_at, Index b, const detail::Tile& tile,
                  C* values) const {
-    const double m = slope(head);
-    for (Index r = 0; r < tile.rows; ++r, values += tile.columns) {
-      const Position i = q_at(b, tile.seq + r), j = k_at(b, tile.first);
-      const Position farthest = (std::max)(std::abs(i - j), std::abs(j)) + tile.columns;
-      if (!k_at.is_consecutive() || farthest > Position{1} << 52) {
-        for (Index c = 0; c < tile.columns; ++c)
-          values[c] = static_cast<C>(bias(m, config_.form, i, k_at(b, tile.first + c)));
-        continue;
-      }
-      // Consecutive keys: the distance counts down by one, exactly, in double; a loop that vectorises.
-      const int columns = static_cast<int>(tile.columns);
-      if (config_.form == AlibiForm::key_position) {
-        for (int c = 0; c < columns; ++c) values[c] = static_cast<C>(m * (static_cast<double>(j) + c));
-      } else {
-        const double distance = static_cast<double>(i - j);
-        for (int c = 0; c < columns; ++c) values[c] = static_cast<C>(-(m * std::fabs(distance - c)));
-        if (config_.form == AlibiForm::causal)
-          for (Index c = (std::max)(Index{0}, i - j + 1); c < tile.columns; ++c)
-            values[c] = -std::numeric_limits<C>::infinity();
-      }
-    }
+    for (Index r = 0; r < tile.rows; ++r, values += tile.columns)
+      fill_row(head, q_at(b, tile.seq + r), k_at, b, tile.first, tile.columns, values);
   }
 
   double slope(Index head) const {
     return slopes_[static_cast<std::size_t>(config_.head_offset + head)] * config_.scale;
-  }
-
-  template <class T, std::size_t Rank>
-  static View<T, 4> as_bhqk(const View<T, Rank>& x) {
-    static_assert(Rank == 3 || Rank == 4,
-                  "posenc: expected scores of shape (heads, q, k) or (batch, heads, q, k)");
-    if constexpr (Rank == 4)
-      return x;
-    else
-      return {
-          x.data(), {1, x.extent(0), x.extent(1), x.extent(2)}, {0, x.stride(0), x.stride(1), x.stride(2)}};
   }
 
   void require_heads(const char* name, Index first, Index count) const {

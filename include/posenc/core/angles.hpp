@@ -216,17 +216,6 @@ template <std::floating_point C>
   return {multiply_add(a.cos, b.cos, -(a.sin * b.sin)), multiply_add(a.sin, b.cos, a.cos * b.sin)};
 }
 
-/// The first `count` numbers of a pack, as a float or double each.
-template <std::floating_point C>
-[[gnu::always_inline]] inline void store_doubles(C* to, Pack<double> pack, Index count) {
-  const auto narrow = __builtin_convertvector(pack, PackLike<C, double>);
-  if (count >= pack_size<double>) {
-    std::memcpy(to, &narrow, sizeof narrow);
-  } else {
-    for (Index i = 0; i < count; ++i) to[i] = narrow[i];
-  }
-}
-
 class Angles;
 
 /// What neighbouring positions have in common, kept from one call of Angles to the next: cos and sin

@@ -102,6 +102,11 @@ template <class U>
   return (a & mask) | (b & ~mask);
 }
 
+/// |x|.
+[[gnu::always_inline]] inline Pack<double> absolute(Pack<double> x) {
+  return (Pack<double>)((Pack<std::uint64_t>)x & 0x7fffffffffffffffu);
+}
+
 /// (x1, x0, x3, x2, ...).
 template <class P>
 [[gnu::always_inline]] inline P swap_neighbours(P x) {
@@ -263,6 +268,17 @@ inline void store_part(S* to, Pack<compute_t<S>> pack, Index count) {
   S part[static_cast<std::size_t>(pack_size<compute_t<S>>)];
   store_pack(part, pack);
   for (Index i = 0; i < count; ++i) to[i] = part[i];
+}
+
+/// The first `count` numbers of a pack, as a float or double each.
+template <std::floating_point C>
+[[gnu::always_inline]] inline void store_doubles(C* to, Pack<double> pack, Index count) {
+  const auto narrow = __builtin_convertvector(pack, PackLike<C, double>);
+  if (count >= pack_size<double>) {
+    std::memcpy(to, &narrow, sizeof narrow);
+  } else {
+    for (Index i = 0; i < count; ++i) to[i] = narrow[i];
+  }
 }
 
 /// out = (a0, b0, a1, b1, ...), n of each.

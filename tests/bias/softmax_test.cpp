@@ -1,0 +1,290 @@
+// Softmax with a bias: probabilities of what is seen, zeros elsewhere, the same whatever the storage.
+
+#include "posenc/bias/softmax.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/support.hpp"
+
+using Eigen::bfloat16;
+using Eigen::half;
+using posenc::Alibi;
+using posenc::AlibiConfig;
+using posenc::AlibiForm;
+using posenc::consecutive;
+using posenc::Index;
+using posenc::NoBias;
+using posenc::Position;
+using posenc::position_ids;
+using posenc::Positions;
+using posenc::softmax;
+using posenc::softmax_vjp;
+using posenc::SoftmaxConfig;
+using posenc_test::check_throws;
+using posenc_test::epsilon;
+using posenc_test::fill;
+using posenc_test::in_every_storage;
+using posenc_test::random_values;
+using posenc_test::same_bits;
+using posenc_test::ThreadsDevice;
+using posenc_test::to_double;
+using posenc_test::Values;
+
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+/// The definition, in long double, from x[b, h, i, j] in row-major order; hidden keys are -infinity.
+std::vector<double> definition(const std::vector<double>& x, Index keys) {
+  std::vector<double> p(x.size());
+  for (std::size_t row = 0; row < x.size(); row += static_cast<std::size_t>(keys)) {
+    long double sum = 0, top = -INFINITY;
+    for (std::size_t j = row; j < row + static_cast<std::size_t>(keys); ++j)
+      top = std::max(top, static_cast<long double>(x[j]));
+    if (std::isinf(static_cast<double>(top))) continue;
+    for (std::size_t j = row; j < row + static_cast<std::size_t>(keys); ++j)
+      sum += std::exp(static_cast<long double>(x[j]) - top);
+    for (std::size_t j = row; j < row + static_cast<std::size_t>(keys); ++j)
+      p[j] = static_cast<double>(std::exp(static_cast<long double>(x[j]) - top) / sum);
+  }
+  return p;
+}
+
+/// x of the definition: the scores scaled, and the bias in double.
+template <class S, class Bias>
+std::vector<double> biased(const Values<S, 4>& scores, const Bias& bias, const Positions& q,
+                           const Positions& k, const SoftmaxConfig& config) {
+  std::vector<double> x;
+  posenc_test::for_each_coordinate(scores.extents, [&](const auto& at, Index n) {
+    const Position i = q(at[0], at[2]), j = k(at[0], at[3]);
+    const double b = bias(at[1], i, j);
+    const double s = to_double(scores.values[static_cast<std::size_t>(n)]);
+    x.push_back((config.causal && j > i) || b == -infinity ? -infinity : config.scale * s + b);
+  });
+  return x;
+}
+
+auto value_of(const Alibi& alibi) {
+  return [&alibi](Index h, Position i, Position j) { return alibi.value(h, i, j); };
+}
+
+template <class S>
+double worst(const Values<S, 4>& got, const std::vector<double>& expected) {
+  double most = 0;
+  for (std::size_t n = 0; n < expected.size(); ++n) {
+    const double off = std::fabs(to_double(got.values[n]) - expected[n]);
+    if (!(off <= most)) most = off;
+  }
+  return most;
+}
+
+Positions scattered() {
+  Eigen::Tensor<int, 2, Eigen::RowMajor> ids(2, 19);
+  for (int b = 0; b < 2; ++b)
+    for (int j = 0; j < 19; ++j) ids(b, j) = (j * 7 + 3 * b) % 23 - 4;
+  return position_ids(ids);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("probabilities are those of the definition", "[softmax][property]", float, double, half,
+                   bfloat16) {
+  for (const AlibiForm form : {AlibiForm::symmetric, AlibiForm::causal, AlibiForm::key_position})
+    for (const bool causal : {false, true})
+      for (const Index keys : {Index{1}, Index{2}, Index{15}, Index{16}, Index{17}, Index{100}}) {
+        INFO(keys << " keys, causal " << causal << ", form " << int(form));
+        const Alibi alibi(AlibiConfig{.num_heads = 12, .form = form});
+        const auto scores = random_values<TestType, 4>({2, 12, 3, keys});
+        const Positions q = consecutive(keys / 2, 3), k = consecutive(0, keys);
+        const SoftmaxConfig config{.scale = 0.5, .causal = causal};
+        auto p = scores;
+        softmax(p.view(), alibi, q, k, config);
+        // One rounding of the result, and float arithmetic before it; the form of BLOOM grows with the
+        // position.
+        const double arithmetic = sizeof(TestType) == 8             ? 1e-14
+                                  : form == AlibiForm::key_position ? 4e-6
+                                                                    : 3e-7;
+        CHECK(worst(p, definition(biased(scores, value_of(alibi), q, k, config), keys)) <=
+              epsilon<TestType> / 2 + arithmetic);
+      }
+}
+
+TEST_CASE("rows longer than the buffer, scattered positions, positions per row", "[softmax][unit]") {
+  const Alibi alibi(4);
+  for (const Index keys : {Index{4096}, Index{4097}, Index{9000}}) {
+    const auto scores = random_values<float, 4>({1, 4, 2, keys});
+    const Positions q = consecutive(keys - 2, 2), k = consecutive(0, keys);
+    for (const bool causal : {false, true}) {
+      auto p = scores;
+      softmax(p.view(), alibi, q, k, {.causal = causal});
+      CHECK(worst(p, definition(biased(scores, value_of(alibi), q, k, {.causal = causal}), keys)) <= 3e-7);
+    }
+  }
+  const auto scores = random_values<float, 4>({2, 4, 19, 19});
+  for (const bool causal : {false, true}) {
+    auto p = scores;
+    softmax(p.view(), alibi, scattered(), scattered(), {.causal = causal});
+    CHECK(worst(p, definition(biased(scores, value_of(alibi), scattered(), scattered(), {.causal = causal}),
+                              19)) <= 3e-7);
+  }
+}
+
+TEST_CASE("any function is a bias, and none at all", "[softmax][unit]") {
+  const auto window = [](Index h, Position i, Position j) {
+    return i - j > 4 ? -infinity : 0.25 * double(h + 1);
+  };
+  const auto scores = random_values<float, 4>({2, 3, 7, 21});
+  const Positions q = consecutive(14, 7), k = consecutive(0, 21);
+  auto p = scores;
+  softmax(p.view(), window, q, k, {.causal = true});
+  CHECK(worst(p, definition(biased(scores, window, q, k, {.causal = true}), 21)) <= 3e-7);
+  p = scores;
+  softmax(p.view(), NoBias{}, q, k);
+  CHECK(worst(p, definition(biased(scores, NoBias{}, q, k, {}), 21)) <= 3e-7);
+}
+
+TEST_CASE("what is hidden never leaks, and a query that sees nothing gets zeros", "[softmax][property]") {
+  const double nan = std::nan("");
+  const Alibi alibi(2);
+  auto scores = random_values<double, 4>({1, 2, 4, 6});
+  const Positions q = consecutive(-1, 4), k = consecutive(0, 6);  // query 0 is before every key
+  const auto clean = [&] {
+    auto p = scores;
+    softmax(p.view(), alibi, q, k, {.causal = true});
+    return p;
+  }();
+  for (const double poison : {nan, infinity, -infinity, 1e308}) {
+    auto p = scores;
+    for (Index h = 0; h < 2; ++h)
+      for (Index i = 0; i < 4; ++i)
+        for (Index j = i; j < 6; ++j) p.view()(0, h, i, j) = poison;
+    softmax(p.view(), alibi, q, k, {.causal = true});
+    CHECK(same_bits(p, clean));
+    for (Index h = 0; h < 2; ++h)
+      for (Index j = 0; j < 6; ++j) CHECK(p.view()(0, h, 0, j) == 0.0);
+  }
+  scores.view()(0, 1, 3, 1) = nan;  // one that is seen
+  softmax(scores.view(), alibi, q, k, {.causal = true});
+  CHECK(std::isnan(scores.view()(0, 1, 3, 0)));
+  CHECK_FALSE(std::isnan(scores.view()(0, 0, 3, 0)));
+}
+
+TEST_CASE("far keys are zero, not subnormal, and near ones sum to one", "[softmax][property]") {
+  const Alibi alibi(8);
+  Values<float, 4> p{{1, 8, 1, 3000}, std::vector<float>(24000, 0.0f)};
+  softmax(p.view(), alibi, consecutive(2999, 1), consecutive(0, 3000), {.causal = true});
+  CHECK(p.values[0] == 0.0f);
+  int subnormal = 0;
+  for (const float one : p.values) subnormal += std::fpclassify(one) == FP_SUBNORMAL;
+  CHECK(subnormal == 0);
+  for (Index h = 0; h < 8; ++h) {
+    double sum = 0;
+    for (Index j = 0; j < 3000; ++j) sum += static_cast<double>(p.view()(0, h, 0, j));
+    CHECK(std::fabs(sum - 1) < 1e-6);
+  }
+}
+
+TEMPLATE_TEST_CASE("adding the bias first changes no bit", "[softmax][property]", float, double) {
+  for (const Index heads : {Index{8}, Index{12}}) {
+    const Alibi alibi(heads);
+    const auto scores = random_values<TestType, 4>({1, heads, 5, 37});
+    const Positions q = consecutive(32, 5), k = consecutive(0, 37);
+    auto fused = scores, apart = scores;
+    softmax(fused.view(), alibi, q, k, {.causal = true});
+    alibi.add(apart.view(), q, k);
+    softmax(apart.view(), NoBias{}, q, k, {.causal = true});
+    CHECK(same_bits(fused, apart));
+  }
+}
+
+TEMPLATE_TEST_CASE("softmax is the same in every storage, on any number of threads",
+                   "[softmax][property][threads]", float, double, half, bfloat16) {
+  const Alibi alibi(6);
+  const auto scores = random_values<TestType, 4>({2, 6, 5, 43});
+  const Positions q = consecutive(38, 5), k = consecutive(0, 43);
+  const SoftmaxConfig config{.scale = 0.7, .causal = true};
+  auto expected = scores;
+  softmax(expected.view(), alibi, q, k, config);
+  in_every_storage(
+      scores, [&](auto& storage) { softmax(storage, alibi, q, k, config); },
+      [&](const char* name, const Values<TestType, 4>& p) {
+        INFO(name);
+        CHECK(same_bits(p, expected));
+      });
+  for (const int threads : {1, 2, 3, 7}) {
+    auto p = scores;
+    softmax(ThreadsDevice{threads}, p.view(), alibi, q, k, config);
+    CHECK(same_bits(p, expected));
+    Values<TestType, 4> out = scores;
+    std::fill(out.values.begin(), out.values.end(), static_cast<TestType>(7));
+    softmax(ThreadsDevice{threads}, out.view(), scores.view(), alibi, q, k, config);
+    CHECK(same_bits(out, expected));
+  }
+  // One head, one query and one batch row alone.
+  Values<TestType, 4> one{{1, 1, 1, 43}, {}};
+  for (Index j = 0; j < 43; ++j) one.values.push_back(scores.view()(1, 4, 3, j));
+  const Alibi shard(AlibiConfig{.num_heads = 6, .head_offset = 4});
+  softmax(one.view(), shard, consecutive(41, 1), k, config);
+  for (Index j = 0; j < 43; ++j) CHECK(one.view()(0, 0, 0, j) == expected.view()(1, 4, 3, j));
+}
+
+TEST_CASE("the gradient is that of finite differences", "[softmax][property]") {
+  const Alibi alibi(3);
+  const auto scores = random_values<double, 4>({1, 3, 2, 9});
+  const auto weights = random_values<double, 4>({1, 3, 2, 9}, 5);
+  const Positions q = consecutive(5, 2), k = consecutive(0, 9);
+  const SoftmaxConfig config{.scale = 0.3, .causal = true};
+  const auto loss = [&](const Values<double, 4>& x) {
+    auto p = x;
+    softmax(p.view(), alibi, q, k, config);
+    return posenc_test::dot(p.values, weights.values);
+  };
+  auto p = scores, d = weights;
+  softmax(p.view(), alibi, q, k, config);
+  d.view()(0, 2, 0, 8) = std::nan("");  // of a hidden key
+  softmax_vjp(d.view(), p.view(), config.scale);
+  for (std::size_t n = 0; n < scores.values.size(); ++n) {
+    auto up = scores, down = scores;
+    up.values[n] += 1e-6, down.values[n] -= 1e-6;
+    CHECK(std::fabs(d.values[n] - (loss(up) - loss(down)) / 2e-6) < 1e-9);
+  }
+  auto threaded = weights;
+  softmax_vjp(ThreadsDevice{3}, threaded.view(), p.view(), config.scale);
+  auto alone = weights;
+  softmax_vjp(alone.view(), p.view(), config.scale);
+  CHECK(same_bits(threaded, alone));
+}
+
+TEST_CASE("no keys, no queries, no heads", "[softmax][unit]") {
+  const Alibi alibi(4);
+  for (const std::array<Index, 4> extents :
+       {std::array<Index, 4>{1, 4, 3, 0}, std::array<Index, 4>{1, 4, 0, 3}, std::array<Index, 4>{1, 0, 3, 3},
+        std::array<Index, 4>{0, 4, 3, 3}}) {
+    Values<float, 4> p{extents, {}};
+    softmax(p.view(), alibi, consecutive(0, extents[2]), consecutive(0, extents[3]));
+    softmax_vjp(p.view(), p.view());
+  }
+}
+
+TEST_CASE("softmax says what does not fit, and leaves the scores alone", "[softmax][unit]") {
+  const Alibi alibi(4);
+  const auto before = random_values<float, 4>({1, 4, 2, 3});
+  auto x = before;
+  check_throws<std::invalid_argument>([&] { softmax(x.view(), alibi, consecutive(0, 3), consecutive(0, 3)); },
+                                      {"q_at", "2", "3"});
+  check_throws<std::invalid_argument>([&] { softmax(x.view(), alibi, consecutive(0, 2), consecutive(0, 2)); },
+                                      {"k_at", "3", "2"});
+  check_throws<std::invalid_argument>(
+      [&] { softmax(x.view(), alibi, consecutive(0, 2), consecutive(0, 3), {.scale = std::nan("")}); },
+      {"scale", "finite", "nan"});
+  check_throws<std::out_of_range>([&] { softmax(x.view(), Alibi(2), consecutive(0, 2), consecutive(0, 3)); },
+                                  {"scores", "2"});
+  auto other = random_values<float, 4>({1, 4, 2, 4});
+  check_throws<std::invalid_argument>([&] { softmax_vjp(x.view(), other.view()); }, {"d:"});
+  CHECK(same_bits(x, before));
+}
