@@ -33,17 +33,19 @@
 namespace posenc {
 inline namespace v0 {
 
+/// What is added to the score of query position i and key position j.
 enum class AlibiForm {
   symmetric,    ///< -m |i - j|: the paper under a causal mask, and the usual bidirectional form
   causal,       ///< -m (i - j), and -infinity for keys after the query: the bias and the mask in one
   key_position  ///< +m j: BLOOM's form
 };
 
+/// The heads of a model and the form of their bias.
 struct AlibiConfig {
   Index num_heads = 0;          ///< of the whole model, also where this process holds a shard of them
   double alibi_bias_max = 8.0;  ///< m_h = 2^(-alibi_bias_max h / n) (MPT)
-  AlibiForm form = AlibiForm::symmetric;
-  double scale = 1.0;     ///< multiplies the bias: 1 / sqrt(head_dim) for Falcon
+  AlibiForm form = AlibiForm::symmetric;  ///< which of the three
+  double scale = 1.0;                     ///< multiplies the bias: 1 / sqrt(head_dim) for Falcon
   Index head_offset = 0;  ///< head 0 of a call is head `head_offset` of the model: tensor-parallel shards
 };
 
@@ -81,7 +83,10 @@ View<T, 4> as_bhqk(const View<T, Rank>& x) {
 /// The bias: an immutable value. No (heads, seq, seq) tensor is ever built.
 class Alibi {
  public:
+  /// With the published slopes. Throws as alibi_slopes does.
   explicit Alibi(Index num_heads) : Alibi(AlibiConfig{.num_heads = num_heads}) {}
+  /// The same from a configuration. Throws std::out_of_range for a head_offset outside the model,
+  /// std::invalid_argument for a scale that is not finite.
   explicit Alibi(const AlibiConfig& config)
       : Alibi(config, alibi_slopes(config.num_heads, config.alibi_bias_max)) {}
 
@@ -94,6 +99,7 @@ class Alibi {
     if (!std::isfinite(config.scale)) detail::invalid("scale: expected a finite number, got ", config.scale);
   }
 
+  /// What it was made from.
   const AlibiConfig& config() const { return config_; }
   /// Of the whole model, head 0 first, without the scale.
   const std::vector<double>& slopes() const { return slopes_; }
@@ -113,6 +119,7 @@ class Alibi {
   void add(Scores&& scores, const Positions& q_at, const Positions& k_at) const {
     add(Eigen::DefaultDevice(), scores, scores, q_at, k_at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Scores>
   void add(const D& device, Scores&& scores, const Positions& q_at, const Positions& k_at) const {
     add(device, scores, scores, q_at, k_at);
@@ -123,6 +130,7 @@ class Alibi {
   void add(Out&& out, const Scores& scores, const Positions& q_at, const Positions& k_at) const {
     add(Eigen::DefaultDevice(), out, scores, q_at, k_at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor Scores>
   void add(const D& device, Out&& out, const Scores& scores, const Positions& q_at,
            const Positions& k_at) const {
@@ -177,6 +185,7 @@ class Alibi {
                const Positions& k_at) const {
     add_vjp(Eigen::DefaultDevice(), d_slopes, d_scores, q_at, k_at);
   }
+  /// The same on a device.
   template <device D, readable_tensor Ds>
   void add_vjp(const D& device, std::span<double> d_slopes, const Ds& d_scores, const Positions& q_at,
                const Positions& k_at) const {
@@ -214,7 +223,7 @@ class Alibi {
     const double m = slope(head);
     const Position j = k_at(b, first);
     constexpr Position most = Position{1} << 51;  // below it, sums of positions and counts are exact doubles
-    const bool small = i < most && -i < most && j < most && -j < most && count < most;
+    const bool small = i < most && i > -most && j < most && j > -most && Position{count} < most;
     if (!k_at.is_consecutive() || !small) {
       for (Index c = 0; c < count; ++c)
         values[c] = static_cast<C>(bias(m, config_.form, i, k_at(b, first + c)));
@@ -232,7 +241,7 @@ class Alibi {
       detail::store_doubles(values + c, by_key ? m * away : -(m * detail::absolute(away)), count - c);
     }
     if (config_.form == AlibiForm::causal)
-      for (Index c = (std::max)(Index{0}, i - j + 1); c < count; ++c)
+      for (Position c = (std::max)(Position{0}, i - j + 1); c < count; ++c)
         values[c] = -std::numeric_limits<C>::infinity();
   }
 

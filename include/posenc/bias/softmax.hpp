@@ -32,6 +32,7 @@
 namespace posenc {
 inline namespace v0 {
 
+/// What softmax does besides adding the bias.
 struct SoftmaxConfig {
   double scale = 1.0;   ///< of the scores, not of the bias
   bool causal = false;  ///< hide keys after the query: position of the key > position of the query
@@ -45,6 +46,7 @@ concept score_bias = std::same_as<B, Alibi> || requires(const B& bias, Index hea
 
 /// No bias: the softmax alone.
 struct NoBias {
+  /// 0 everywhere.
   double operator()(Index, Position, Position) const { return 0.0; }
 };
 
@@ -240,6 +242,7 @@ void softmax(Scores&& scores, const Bias& bias, const Positions& q_at, const Pos
              const SoftmaxConfig& config = {}) {
   softmax(Eigen::DefaultDevice(), scores, scores, bias, q_at, k_at, config);
 }
+/// The same on a device.
 template <device D, writable_tensor Scores, score_bias Bias>
 void softmax(const D& device, Scores&& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
@@ -252,6 +255,7 @@ void softmax(Out&& out, const Scores& scores, const Bias& bias, const Positions&
              const SoftmaxConfig& config = {}) {
   softmax(Eigen::DefaultDevice(), out, scores, bias, q_at, k_at, config);
 }
+/// The same on a device.
 template <device D, writable_tensor Out, readable_tensor Scores, score_bias Bias>
 void softmax(const D& device, Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at,
              const Positions& k_at, const SoftmaxConfig& config = {}) {
@@ -276,6 +280,7 @@ template <writable_tensor Dp, readable_tensor P>
 void softmax_vjp(Dp&& d, const P& p, double scale = 1.0) {
   softmax_vjp(Eigen::DefaultDevice(), d, p, scale);
 }
+/// The same on a device.
 template <device D, writable_tensor Dp, readable_tensor P>
 void softmax_vjp(const D& device, Dp&& d, const P& p, double scale = 1.0) {
   using S = scalar_of<Dp>;

@@ -42,8 +42,11 @@ inline constexpr Position largest_position = Position{1} << 60;
 /// Each token has axes() coordinates: one in text, two or more in images and videos.
 class Positions {
  public:
+  /// How many tokens a row has.
   Index count() const { return count_; }
+  /// 1 where the batch shares the positions, else one for each row of it.
   Index rows() const { return rows_; }
+  /// How many coordinates a token has.
   Index axes() const { return axes_; }
   /// Whether all coordinates are integers by type; only rotations take others.
   bool is_integer() const { return kind_ != Kind::coordinates; }
@@ -83,6 +86,7 @@ class Positions {
     one.first_ += which * axis_stride_, one.axes_ = 1;
     return one;
   }
+  /// One of the rows. Throws std::out_of_range for one that is not there.
   Positions row(Index which) const {
     if (which < 0 || which >= rows_)
       detail::out_of_range("row: expected one in [0, ", rows_, "), got ", which);
@@ -90,6 +94,7 @@ class Positions {
     one.first_ += which * row_stride_, one.rows_ = 1, one.row_stride_ = 0;
     return one;
   }
+  /// The axes in reverse order.
   Positions reversed_axes() const {
     Positions reversed = *this;
     reversed.first_ += (axes_ - 1) * axis_stride_, reversed.axis_stride_ = -axis_stride_;
@@ -147,7 +152,7 @@ namespace detail {
 struct PositionsFactory {
   static Positions consecutive(Position start, Index count) {
     if (count < 0) invalid("consecutive: expected a count of at least 0, got ", count);
-    if (start < -largest_position || start > largest_position || count > largest_position)
+    if (start < -largest_position || start > largest_position || Position{count} > largest_position)
       out_of_range("consecutive: expected positions within 2^60 of zero, got start ", start, " and count ",
                    count);
     Positions at;
@@ -158,7 +163,8 @@ struct PositionsFactory {
 
   static Positions starts(std::vector<Position> pasts, Index count) {
     if (count < 0) invalid("consecutive: expected a count of at least 0, got ", count);
-    if (count > largest_position) out_of_range("consecutive: expected a count below 2^60, got ", count);
+    if (Position{count} > largest_position)
+      out_of_range("consecutive: expected a count below 2^60, got ", count);
     for (const Position past : pasts)
       if (past < -largest_position || past > largest_position)
         out_of_range("consecutive: expected starts within 2^60 of zero, got ", past);

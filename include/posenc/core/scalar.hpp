@@ -11,6 +11,7 @@
 namespace posenc {
 inline namespace v0 {
 
+/// Sizes and indices, as Eigen counts them.
 using Index = Eigen::Index;
 
 /// float, double, Eigen::half or Eigen::bfloat16.

@@ -19,8 +19,8 @@ inline namespace v0 {
 /// width) in the compute type. An optimiser for large vocabularies touches only these.
 template <scalar_type S>
 struct SparseGradient {
-  std::vector<Position> ids;
-  Eigen::Tensor<compute_t<S>, 2, Eigen::RowMajor> rows;
+  std::vector<Position> ids;                             ///< which rows of the table, ascending
+  Eigen::Tensor<compute_t<S>, 2, Eigen::RowMajor> rows;  ///< their gradients, in the same order
 };
 
 namespace detail {

@@ -28,8 +28,11 @@ inline namespace v0 {
 template <class T, std::size_t Rank>
 class View {
  public:
+  /// The type of an element.
   using Scalar = std::remove_const_t<T>;
+  /// A size or a stride for each axis.
   using Extents = std::array<Index, Rank>;
+  /// How many axes there are.
   static constexpr std::size_t rank = Rank;
 
   View() = default;
@@ -49,12 +52,18 @@ class View {
   /// A view is also a view of const elements.
   operator View<const T, Rank>() const requires(!std::is_const_v<T>) { return {data_, extents_, strides_}; }
 
+  /// Element (0, 0, ...).
   T* data() const { return data_; }
+  /// The size of every axis.
   const Extents& extents() const { return extents_; }
+  /// How many elements lie between two neighbours on every axis.
   const Extents& strides() const { return strides_; }
+  /// The size of one axis.
   Index extent(std::size_t axis) const { return extents_[axis]; }
+  /// The stride of one axis.
   Index stride(std::size_t axis) const { return strides_[axis]; }
 
+  /// How many elements there are.
   Index size() const {
     Index product = 1;
     for (const Index extent : extents_) product *= extent;
@@ -169,9 +178,11 @@ concept storage_not_expression = detail::storage_of<T>::known && requires(std::r
   *t.data();
 };
 
+/// The type of the elements of a tensor, matrix or View.
 template <class T>
 using scalar_of = std::remove_cv_t<detail::element_of<T>>;
 
+/// How many axes it has: 2 for a matrix.
 template <class T>
 inline constexpr std::size_t rank_of = detail::storage_of<T>::rank;
 
@@ -295,8 +306,10 @@ enum class Axes {
 template <std::size_t Rank>
 class NamedAxes {
  public:
+  /// The order as stated.
   constexpr NamedAxes(Axes axes) : axes_(axes) {}  // NOLINT: implicit, so that Axes::bshd can be passed
   constexpr NamedAxes() requires(Rank == 2 || Rank == 3) : axes_(Rank == 2 ? Axes::sd : Axes::bsd) {}
+  /// The order.
   constexpr Axes value() const { return axes_; }
 
  private:

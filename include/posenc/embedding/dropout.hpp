@@ -49,6 +49,7 @@ class Dropout {
     threshold_ = static_cast<std::uint64_t>(std::llround(p * 0x1p32));
   }
 
+  /// The probability of an element to be zeroed.
   double p() const { return p_; }
 
   /// Whether element n (its index in logical, row-major order) survives in training under this seed.
@@ -61,6 +62,7 @@ class Dropout {
   void apply(X&& x, Mode mode, std::uint64_t seed, std::uint64_t first_element = 0) const {
     apply(Eigen::DefaultDevice(), x, x, mode, seed, first_element);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void apply(const D& device, X&& x, Mode mode, std::uint64_t seed, std::uint64_t first_element = 0) const {
     apply(device, x, x, mode, seed, first_element);
@@ -71,6 +73,7 @@ class Dropout {
   void apply(Out&& out, const X& x, Mode mode, std::uint64_t seed, std::uint64_t first_element = 0) const {
     apply(Eigen::DefaultDevice(), out, x, mode, seed, first_element);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
   void apply(const D& device, Out&& out, const X& x, Mode mode, std::uint64_t seed,
              std::uint64_t first_element = 0) const {
@@ -105,6 +108,7 @@ class Dropout {
   void apply_vjp(X&& dx, Mode mode, std::uint64_t seed, std::uint64_t first_element = 0) const {
     apply(dx, mode, seed, first_element);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void apply_vjp(const D& device, X&& dx, Mode mode, std::uint64_t seed,
                  std::uint64_t first_element = 0) const {

@@ -22,6 +22,7 @@
 namespace posenc {
 inline namespace v0 {
 
+/// Which row of the table a position looks up.
 struct LearnedPositionsConfig {
   Position offset = 0;  ///< position p looks up row p + offset: 2 in BART and OPT
   std::optional<Position> padding_idx = std::nullopt;  ///< the row that gets no gradient
@@ -33,6 +34,7 @@ struct LearnedPositionsConfig {
 template <scalar_type Scalar>
 class LearnedPositions {
  public:
+  /// table: (max_len, d_model). Throws std::out_of_range for an offset beyond 2^60.
   template <readable_tensor T>
     requires(rank_of<T> == 2 && std::same_as<scalar_of<T>, Scalar>)
   explicit LearnedPositions(T&& table, const LearnedPositionsConfig& config = {})
@@ -41,8 +43,11 @@ class LearnedPositions {
       detail::out_of_range("offset: expected a position within 2^60 of zero, got ", config.offset);
   }
 
+  /// The rows of the table.
   Index max_len() const { return table_.rows(); }
+  /// The width of a row.
   Index d_model() const { return table_.width(); }
+  /// What it was made with.
   const LearnedPositionsConfig& config() const { return config_; }
 
   /// x += table[at], in place. x: (seq, d_model) or (batch, seq, d_model); `at` has seq positions, shared or
@@ -52,6 +57,7 @@ class LearnedPositions {
   void add(X&& x, const Positions& at) const {
     add(Eigen::DefaultDevice(), x, x, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void add(const D& device, X&& x, const Positions& at) const {
     add(device, x, x, at);
@@ -62,6 +68,7 @@ class LearnedPositions {
   void add(Out&& out, const X& x, const Positions& at) const {
     add(Eigen::DefaultDevice(), out, x, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
   void add(const D& device, Out&& out, const X& x, const Positions& at) const {
     static_assert(std::same_as<scalar_of<Out>, scalar_of<X>>,
@@ -80,6 +87,7 @@ class LearnedPositions {
   void embed(Out&& out, const Positions& at) const {
     embed(Eigen::DefaultDevice(), out, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out>
   void embed(const D& device, Out&& out, const Positions& at) const {
     using S = scalar_of<Out>;
@@ -93,6 +101,7 @@ class LearnedPositions {
   void add_vjp(Dt&& d_table, const Positions& at, const Dy& dy) const {
     add_vjp(Eigen::DefaultDevice(), d_table, at, dy);
   }
+  /// The same on a device.
   template <device D, writable_tensor Dt, readable_tensor Dy>
   void add_vjp(const D& device, Dt&& d_table, const Positions& at, const Dy& dy) const {
     const auto target = require_table("d_table", d_table);
@@ -181,8 +190,10 @@ class LearnedPositions {
   LearnedPositionsConfig config_;
 };
 
+/// The scalar type is that of the table.
 template <readable_tensor T>
 explicit LearnedPositions(T&&) -> LearnedPositions<scalar_of<T>>;
+/// The scalar type is that of the table.
 template <readable_tensor T>
 explicit LearnedPositions(T&&, const LearnedPositionsConfig&) -> LearnedPositions<scalar_of<T>>;
 

@@ -49,6 +49,7 @@ enum class SinusoidLayout {
   halves        ///< s0 s1 ... c0 c1 ...
 };
 
+/// Which function of a pair comes first.
 enum class SinusoidOrder { sin_first, cos_first };
 
 /// What the last column is when d_model is odd.
@@ -59,13 +60,14 @@ enum class OddDim {
                 ///< literally
 };
 
+/// The choices in which implementations differ; the defaults are the paper's.
 struct SinusoidalConfig {
-  Index d_model = 0;
-  double base = 10000.0;
-  SinusoidExponent exponent = SinusoidExponent::two_i_over_d;
-  SinusoidLayout layout = SinusoidLayout::interleaved;
-  SinusoidOrder order = SinusoidOrder::sin_first;
-  OddDim odd_dim = OddDim::refuse;
+  Index d_model = 0;                                           ///< the width of a row
+  double base = 10000.0;                                       ///< the slowest frequency is about 1 / base
+  SinusoidExponent exponent = SinusoidExponent::two_i_over_d;  ///< the rule of frequency i
+  SinusoidLayout layout = SinusoidLayout::interleaved;         ///< where sine and cosine stand
+  SinusoidOrder order = SinusoidOrder::sin_first;              ///< which of them comes first
+  OddDim odd_dim = OddDim::refuse;                             ///< the last column of an odd d_model
   Position first_position = 0;  ///< what position 0 of a call counts as: 1 in tensor2tensor
   std::optional<Position> padding_idx = std::nullopt;  ///< the position whose row is zero: fairseq
   double scale = 1.0;                                  ///< multiplies every value
@@ -120,6 +122,7 @@ class Sinusoidal {
     detail::require_equal("frequencies", half, angles_.size());
   }
 
+  /// What it was made from.
   const SinusoidalConfig& config() const { return config_; }
 
   /// x += PE(at), in place. x: (seq, d_model) or (batch, seq, d_model); `at` has seq positions, shared or per
@@ -129,6 +132,7 @@ class Sinusoidal {
   void add(X&& x, const Positions& at) const {
     add(Eigen::DefaultDevice(), x, x, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void add(const D& device, X&& x, const Positions& at) const {
     add(device, x, x, at);
@@ -139,6 +143,7 @@ class Sinusoidal {
   void add(Out&& out, const X& x, const Positions& at) const {
     add(Eigen::DefaultDevice(), out, x, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
   void add(const D& device, Out&& out, const X& x, const Positions& at) const {
     using S = scalar_of<Out>;
@@ -156,6 +161,7 @@ class Sinusoidal {
   void encode(Out&& out, const Positions& at) const {
     encode(Eigen::DefaultDevice(), out, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out>
   void encode(const D& device, Out&& out, const Positions& at) const {
     using S = scalar_of<Out>;
@@ -188,6 +194,7 @@ class Sinusoidal {
     detail::AngleScratch scratch;
     encode_row(scratch, position, first, columns, row);
   }
+  /// The same with scratch of the caller's, which neighbouring positions profit from.
   template <std::floating_point C>
   void encode_row(detail::AngleScratch& scratch, Position position, Index first, Index columns,
                   C* row) const {

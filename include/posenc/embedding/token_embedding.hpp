@@ -4,8 +4,8 @@
 //
 //   the original transformer, BART, Marian   scale = sqrt(d_model)
 //   BERT, GPT-2, Llama                       scale = 1
-//   Gemma                                    scale = sqrt(hidden_size), rounded to the type of the table
-//   first Granite                                  scale = embedding_multiplier
+//   Gemma                                    scale = sqrt(hidden_size), rounded to the table's type first
+//   Granite                                  scale = embedding_multiplier
 //
 // The scale belongs to the input side only: the tied head multiplies by E itself.
 
@@ -26,15 +26,17 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The precision of the scale.
 enum class ScaleRounding {
   none,          ///< the scale is used as it is
   to_table_type  ///< the scale is rounded to the table's scalar type first: sqrt(3072) becomes 55.5 in
                  ///< bfloat16 (Gemma)
 };
 
+/// How a row becomes an embedding.
 struct TokenEmbeddingConfig {
-  double scale = 1.0;
-  ScaleRounding scale_rounding = ScaleRounding::none;
+  double scale = 1.0;                                  ///< multiplies every row that is looked up
+  ScaleRounding scale_rounding = ScaleRounding::none;  ///< the precision of the scale
   std::optional<Position> padding_idx = std::nullopt;  ///< the id whose row gets no gradient
 };
 
@@ -101,8 +103,11 @@ void multiply_tiles(const D& device, Index rows, Index columns, Index depth, con
 template <scalar_type Scalar>
 class TokenEmbedding {
  public:
+  /// The type of the arithmetic.
   using Compute = compute_t<Scalar>;
 
+  /// table: (vocabulary, d_model). Throws std::invalid_argument for a scale that is not finite,
+  /// std::out_of_range for a padding_idx outside the table.
   template <readable_tensor T>
     requires(rank_of<T> == 2 && std::same_as<scalar_of<T>, Scalar>)
   explicit TokenEmbedding(T&& table, const TokenEmbeddingConfig& config = {})
@@ -115,8 +120,11 @@ class TokenEmbedding {
                            *config.padding_idx);
   }
 
+  /// The rows of the table.
   Index vocabulary() const { return table_.rows(); }
+  /// The width of a row.
   Index d_model() const { return table_.width(); }
+  /// What it was made with.
   const TokenEmbeddingConfig& config() const { return config_; }
 
   /// x = scale E[ids]. ids: 32- or 64-bit integers of any rank; x: the same shape and a last axis of d_model.
@@ -126,6 +134,7 @@ class TokenEmbedding {
   void embed(X&& x, const Ids& ids) const {
     embed(Eigen::DefaultDevice(), x, ids);
   }
+  /// The same on a device.
   template <device D, writable_tensor X, integer_tensor Ids>
   void embed(const D& device, X&& x, const Ids& ids) const {
     using S = scalar_of<X>;
@@ -145,6 +154,7 @@ class TokenEmbedding {
   void embed_vjp(Dt&& d_table, const Ids& ids, const Dy& dy) const {
     embed_vjp(Eigen::DefaultDevice(), d_table, ids, dy);
   }
+  /// The same on a device.
   template <device D, writable_tensor Dt, integer_tensor Ids, readable_tensor Dy>
   void embed_vjp(const D& device, Dt&& d_table, const Ids& ids, const Dy& dy) const {
     const auto target = require_table("d_table", d_table);
@@ -157,6 +167,7 @@ class TokenEmbedding {
   SparseGradient<scalar_of<Dy>> embed_vjp_sparse(const Ids& ids, const Dy& dy) const {
     return embed_vjp_sparse(Eigen::DefaultDevice(), ids, dy);
   }
+  /// The same on a device.
   template <device D, integer_tensor Ids, readable_tensor Dy>
   SparseGradient<scalar_of<Dy>> embed_vjp_sparse(const D& device, const Ids& ids, const Dy& dy) const {
     const auto g = detail::input_view(dy);
@@ -169,6 +180,7 @@ class TokenEmbedding {
   void logits(Out&& out, const H& h) const {
     logits(Eigen::DefaultDevice(), out, h);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor H>
   void logits(const D& device, Out&& out, const H& h) const {
     using S = scalar_of<Out>;
@@ -197,6 +209,7 @@ class TokenEmbedding {
   void logits_vjp(Dh&& dh, Dt&& d_table, const H& h, const Dl& dlogits) const {
     logits_vjp(Eigen::DefaultDevice(), dh, d_table, h, dlogits);
   }
+  /// The same on a device.
   template <device D, writable_tensor Dh, writable_tensor Dt, readable_tensor H, readable_tensor Dl>
   void logits_vjp(const D& device, Dh&& dh, Dt&& d_table, const H& h, const Dl& dlogits) const {
     const auto dx = detail::output_view("dh", dh);
@@ -321,8 +334,10 @@ class TokenEmbedding {
   Compute scale_;
 };
 
+/// The scalar type is that of the table.
 template <readable_tensor T>
 explicit TokenEmbedding(T&&) -> TokenEmbedding<scalar_of<T>>;
+/// The scalar type is that of the table.
 template <readable_tensor T>
 explicit TokenEmbedding(T&&, const TokenEmbeddingConfig&) -> TokenEmbedding<scalar_of<T>>;
 

@@ -22,9 +22,10 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The choices of an input layer, in the words of a config file.
 struct TransformerEmbeddingConfig {
   std::string position_embedding_type = {};  ///< "sinusoidal", "learned" or "none"; there is no default
-  double dropout = 0.0;
+  double dropout = 0.0;                      ///< the probability of an element to be zeroed in training
   SinusoidalConfig sinusoidal = {};  ///< for "sinusoidal"; d_model is the token table's and may be left at 0
 };
 
@@ -60,7 +61,9 @@ class TransformerEmbedding {
     position_ = std::move(positions);
   }
 
+  /// The width of an embedding.
   Index d_model() const { return token_.d_model(); }
+  /// The token part, for a tied output head.
   const TokenEmbedding<Scalar>& token() const { return token_; }
 
   /// x = dropout(scale E[ids] + PE(at)). ids: (seq) or (batch, seq); x: ids' shape and d_model; `at` has seq
@@ -71,6 +74,7 @@ class TransformerEmbedding {
              std::uint64_t seed = 0) const {
     embed(Eigen::DefaultDevice(), x, ids, at, mode, seed);
   }
+  /// The same on a device.
   template <device D, writable_tensor X, integer_tensor Ids>
   void embed(const D& device, X&& x, const Ids& ids, const Positions& at, Mode mode = Mode::eval,
              std::uint64_t seed = 0) const {
@@ -93,6 +97,7 @@ class TransformerEmbedding {
                  std::uint64_t seed = 0) const {
     embed_vjp(Eigen::DefaultDevice(), d_token, ids, at, dy, mode, seed);
   }
+  /// The same on a device.
   template <device D, writable_tensor Dt, integer_tensor Ids, writable_tensor Dy>
   void embed_vjp(const D& device, Dt&& d_token, const Ids& ids, const Positions& at, Dy&& dy,
                  Mode mode = Mode::eval, std::uint64_t seed = 0) const {
@@ -109,6 +114,7 @@ class TransformerEmbedding {
                  Mode mode = Mode::eval, std::uint64_t seed = 0) const {
     embed_vjp(Eigen::DefaultDevice(), d_token, d_positions, ids, at, dy, mode, seed);
   }
+  /// The same on a device.
   template <device D, writable_tensor Dt, writable_tensor Dp, integer_tensor Ids, writable_tensor Dy>
   void embed_vjp(const D& device, Dt&& d_token, Dp&& d_positions, const Ids& ids, const Positions& at,
                  Dy&& dy, Mode mode = Mode::eval, std::uint64_t seed = 0) const {

@@ -34,16 +34,18 @@ enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, 
 
 /// A list of one type. Booleans are integers.
 struct GgufList {
-  GgufType type = GgufType::u8;
-  std::uint64_t count = 0;
-  std::vector<std::int64_t> integers = {};
-  std::vector<double> reals = {};
-  std::vector<std::string> strings = {};
+  GgufType type = GgufType::u8;             ///< of every element
+  std::uint64_t count = 0;                  ///< elements in the file
+  std::vector<std::int64_t> integers = {};  ///< the elements, where they are integers
+  std::vector<double> reals = {};           ///< the elements, where they are floating-point numbers
+  std::vector<std::string> strings = {};    ///< the elements, where they are strings
   bool kept = true;  ///< false: longer than any list about positions, and only its length is known
 };
 
+/// A value of the header, widened to the largest type of its kind.
 using GgufValue = std::variant<bool, std::uint64_t, std::int64_t, double, std::string, GgufList>;
 
+/// What the header says of a tensor.
 struct GgufTensor {
   std::vector<std::uint64_t> shape;  ///< fastest dimension first
   std::uint32_t type = 0;            ///< 0: float32
@@ -53,9 +55,9 @@ struct GgufTensor {
 /// The header of a file. Keys of the tokenizer are checked and left out: they are most of the header and say
 /// nothing about positions.
 struct GgufMetadata {
-  std::uint32_t version = 3;
-  std::map<std::string, GgufValue> values;
-  std::map<std::string, GgufTensor> tensors;
+  std::uint32_t version = 3;                                ///< of the format
+  std::map<std::string, GgufValue> values;                  ///< by key
+  std::map<std::string, GgufTensor> tensors;                ///< by name
   std::map<std::string, std::vector<double>> rope_tensors;  ///< rope_freqs, rope_factors_long and _short
 };
 

@@ -37,8 +37,8 @@ struct RotaryLayer {
   RotaryScaling scaling;  ///< rope_type and its numbers
   std::optional<Pairing>
       pairing;  ///< where the family, or the file, fixes it; otherwise ask whoever stored the weights
-  Window window = Window::leading();
-  AxisLayout axes = AxisLayout::one;
+  Window window = Window::leading();      ///< which part of the head turns
+  AxisLayout axes = AxisLayout::one;      ///< which coordinate drives which pair
   std::vector<Index> sections = {};       ///< of AxisLayout::sections, interleaved and ernie, in pairs
   std::vector<double> freq_factors = {};  ///< divisors from a GGUF tensor, one per pair, or none
   double softmax_scale = 1.0;             ///< multiplies 1/sqrt(head_dim): DeepSeek's YaRN correction
@@ -60,42 +60,48 @@ struct RotaryLayer {
 /// A layer with a bias per head and distance bucket (T5). posenc describes it; the bias itself is not here
 /// yet.
 struct RelativeBucketsLayer {
-  Index num_heads = 0, num_buckets = 32, max_distance = 128;
-  bool bidirectional = true;
+  Index num_heads = 0;        ///< columns of the table
+  Index num_buckets = 32;     ///< rows of the table
+  Index max_distance = 128;   ///< from here on all distances share the last bucket
+  bool bidirectional = true;  ///< half of the buckets are for keys behind the query
 };
 
 /// A layer whose attention knows nothing of positions (NoPE), or leaves them to the embeddings.
 struct NoPositionLayer {};
 
+/// What one layer, or a run of equal ones, does with position.
 struct LayerPositions {
   std::string type;  ///< "full_attention", "sliding_attention", ... or empty where all layers are alike
+  /// The scheme with its numbers.
   std::variant<NoPositionLayer, RotaryLayer, AlibiConfig, RelativeBucketsLayer> scheme;
   std::optional<AttentionTemperatureConfig> temperature = std::nullopt;  ///< multiplies the queries
 };
 
 /// A table that is added to the embeddings.
 struct LearnedEmbedding {
+  /// How a token gets its row: by its index, the same plus an offset, as RoBERTa or OPT count, or by its
+  /// place in an image.
   enum class Rule { consecutive, offset, roberta, opt, grid };
-  Index max_len = 0;  ///< rows of the table, those that `offset` skips included
-  Rule rule = Rule::consecutive;
-  Position offset = 0;
-  std::optional<Position> padding_idx = std::nullopt;
+  Index max_len = 0;              ///< rows of the table, those that `offset` skips included
+  Rule rule = Rule::consecutive;  ///< how a token gets its row
+  Position offset = 0;            ///< position p looks up row p + offset
+  std::optional<Position> padding_idx = std::nullopt;  ///< of Rule::roberta
   Index class_rows = 0;  ///< of max_len: rows of class tokens and the like, in addition to Rule::grid
 };
 
 /// One stack of layers: the text model, an encoder, a decoder, a vision tower.
 struct StackPositions {
-  std::string name;
+  std::string name;                                                            ///< which part of the model
   std::variant<std::monostate, LearnedEmbedding, SinusoidalConfig> embedding;  ///< what is added at the input
-  std::vector<LayerPositions> layers;
+  std::vector<LayerPositions> layers;                                          ///< from the first to the last
   std::string other_scheme = {};  ///< a scheme that posenc has no type for, in words; `layers` is empty then
 };
 
 /// The whole model.
 struct ModelPositions {
-  std::string model_type;
-  std::vector<StackPositions> stacks;
-  std::vector<std::string> warnings;  ///< a sentence each: which of two values won, what was left unused
+  std::string model_type;              ///< as the file says it
+  std::vector<StackPositions> stacks;  ///< text model, encoder, decoder, vision tower, ...
+  std::vector<std::string> warnings;   ///< a sentence each: which of two values won, what was left unused
 };
 
 inline RotaryFrequencies RotaryLayer::frequencies(Index seq_len) const {

@@ -18,12 +18,14 @@
 namespace posenc {
 inline namespace v0 {
 
+/// Whose formula.
 enum class TemperatureRule { llama4, ministral3, inkling };
 
+/// The numbers of the formula.
 struct AttentionTemperatureConfig {
-  TemperatureRule rule = TemperatureRule::llama4;
-  double scale = 0.1;
-  double length = 8192;
+  TemperatureRule rule = TemperatureRule::llama4;  ///< whose formula
+  double scale = 0.1;                              ///< how fast the temperature grows
+  double length = 8192;                            ///< positions up to the first step
 };
 
 /// The multiplier as an immutable value.
@@ -36,6 +38,7 @@ class AttentionTemperature {
       detail::invalid("length: expected a positive finite number, got ", config.length);
   }
 
+  /// What it was made from.
   const AttentionTemperatureConfig& config() const { return config_; }
 
   /// t(p).
@@ -58,6 +61,7 @@ class AttentionTemperature {
   void scale(Q&& q, const Positions& at, NamedAxes<rank_of<Q>> axes = {}) const {
     scale(Eigen::DefaultDevice(), q, at, axes);
   }
+  /// The same on a device.
   template <device D, writable_tensor Q>
   void scale(const D& device, Q&& q, const Positions& at, NamedAxes<rank_of<Q>> axes = {}) const {
     using S = scalar_of<Q>;

@@ -56,6 +56,7 @@ inline RotaryFrequencies mrope_sections(RotaryFrequencies frequencies, std::span
                             static_cast<int>(k));
   return frequencies;
 }
+/// The same with the sections written out.
 inline RotaryFrequencies mrope_sections(RotaryFrequencies frequencies,
                                         std::initializer_list<Index> sections) {
   return mrope_sections(std::move(frequencies), std::span<const Index>(sections.begin(), sections.size()));
@@ -73,6 +74,7 @@ inline RotaryFrequencies mrope_interleaved(RotaryFrequencies frequencies, std::s
         frequencies.axis[i] = axis;
   return frequencies;
 }
+/// The same with the sections written out.
 inline RotaryFrequencies mrope_interleaved(RotaryFrequencies frequencies,
                                            std::initializer_list<Index> sections) {
   return mrope_interleaved(std::move(frequencies), std::span<const Index>(sections.begin(), sections.size()));
@@ -89,21 +91,24 @@ inline RotaryFrequencies ernie_sections(RotaryFrequencies frequencies, std::span
     frequencies.axis[i] = i % 2 == 0 ? 1 : 2;
   return frequencies;
 }
+/// The same with the sections written out.
 inline RotaryFrequencies ernie_sections(RotaryFrequencies frequencies,
                                         std::initializer_list<Index> sections) {
   return ernie_sections(std::move(frequencies), std::span<const Index>(sections.begin(), sections.size()));
 }
 
+/// The order of the pairs of several axes.
 enum class AxialOrder {
   concatenated,  ///< all pairs of axis 0, then all of axis 1, ...
   interleaved    ///< pair 0 of every axis, then pair 1 of every axis, ...
 };
 
+/// A head whose pairs are shared out equally among the axes.
 struct AxialConfig {
-  Index head_dim = 0;
-  Index axes = 2;
-  double rope_theta = 10000.0;
-  AxialOrder order = AxialOrder::concatenated;
+  Index head_dim = 0;                           ///< dimensions of a head
+  Index axes = 2;                               ///< coordinates of a token
+  double rope_theta = 10000.0;                  ///< the base of every axis
+  AxialOrder order = AxialOrder::concatenated;  ///< the order of the pairs
 };
 
 /// Each axis has the same ladder, theta^(-2i/d) for i < d/2, over its share of the head, d = 2 floor(head_dim

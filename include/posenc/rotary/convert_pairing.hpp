@@ -17,10 +17,10 @@ inline namespace v0 {
 
 /// How the rows of a projection are heads. Grouped-query attention: keys have their own, smaller num_heads.
 struct HeadLayout {
-  Index num_heads = 0;
-  Index head_dim = 0;
-  Index rotary_dim = 0;  ///< 0: the whole head
-  Window window = Window::leading();
+  Index num_heads = 0;                ///< heads in these rows
+  Index head_dim = 0;                 ///< rows of a head
+  Index rotary_dim = 0;               ///< 0: the whole head
+  Window window = Window::leading();  ///< which part of the head turns
 };
 
 /// Permutes the rows of wq or wk, in place, from one pairing to the other. weights: (num_heads * head_dim,

@@ -18,8 +18,8 @@ inline namespace v0 {
 
 /// The words of Hugging Face's config.json.
 struct RotaryConfig {
-  Index head_dim = 0;
-  double rope_theta = 10000.0;
+  Index head_dim = 0;           ///< dimensions of a head
+  double rope_theta = 10000.0;  ///< the base
   double partial_rotary_factor =
       1.0;               ///< the part of head_dim that is rotated: int(head_dim * factor), as HF truncates
   Index rotary_dim = 0;  ///< the same as a number of dimensions (GPT-J); 0: by partial_rotary_factor
@@ -27,12 +27,13 @@ struct RotaryConfig {
 
 /// What a Rotary is made of: the frequencies in radians per position, pair 0 first.
 struct RotaryFrequencies {
-  Index head_dim = 0;
+  Index head_dim = 0;                 ///< dimensions of a head, those that do not turn included
   std::vector<double> inv_freq = {};  ///< rotary_dim / 2 of them
   double attention_factor = 1.0;      ///< multiplies cos and sin (YaRN, LongRoPE); scores grow by its square
   std::vector<int> axis =
       {};  ///< which coordinate of a token drives each pair; empty: there is one (rotary/axes.hpp)
 
+  /// How many dimensions turn: two for each frequency.
   Index rotary_dim() const { return 2 * static_cast<Index>(inv_freq.size()); }
 
   /// How many coordinates a token must have.

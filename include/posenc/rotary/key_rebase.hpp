@@ -43,6 +43,7 @@ class KeyRebase {
   void apply(K&& k, const Positions& at, NamedAxes<rank_of<K>> axes = {}) const {
     apply(Eigen::DefaultDevice(), k, at, axes);
   }
+  /// The same on a device.
   template <device D, writable_tensor K>
   void apply(const D& device, K&& k, const Positions& at, NamedAxes<rank_of<K>> axes = {}) const {
     detail::with_heads(k, k, axes,

@@ -50,6 +50,7 @@ void rotate_per_row(X&& x, std::span<const Rotary> ropes, std::span<const Index>
                     NamedAxes<rank_of<X>> axes = {}) {
   detail::rotate_per_row(Eigen::DefaultDevice(), x, ropes, choice, at, axes, false);
 }
+/// The same on a device.
 template <device D, writable_tensor X>
 void rotate_per_row(const D& device, X&& x, std::span<const Rotary> ropes, std::span<const Index> choice,
                     const Positions& at, NamedAxes<rank_of<X>> axes = {}) {
@@ -62,6 +63,7 @@ void rotate_per_row_vjp(X&& dx, std::span<const Rotary> ropes, std::span<const I
                         const Positions& at, NamedAxes<rank_of<X>> axes = {}) {
   detail::rotate_per_row(Eigen::DefaultDevice(), dx, ropes, choice, at, axes, true);
 }
+/// The same on a device.
 template <device D, writable_tensor X>
 void rotate_per_row_vjp(const D& device, X&& dx, std::span<const Rotary> ropes, std::span<const Index> choice,
                         const Positions& at, NamedAxes<rank_of<X>> axes = {}) {

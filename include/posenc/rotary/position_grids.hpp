@@ -77,13 +77,16 @@ inline Positions patch_centers(Index rows, Index columns) {
 
 /// A run of tokens of one kind in a sequence of a model with M-RoPE.
 struct MropeSegment {
-  Index text = 0;                           ///< a run of so many text (or audio) tokens, or
-  Index frames = 0, rows = 0, columns = 0;  ///< a vision run, extents after merging
+  Index text = 0;         ///< a run of so many text (or audio) tokens, or
+  Index frames = 0;       ///< a vision run of so many frames
+  Index rows = 0;         ///< of each frame, after merging
+  Index columns = 0;      ///< of each frame, after merging
   double interval = 1.0;  ///< positions from frame to frame: tokens_per_second * seconds_per_grid
   std::optional<Position> start = std::nullopt;          ///< instead of right behind what came before
   std::optional<Position> spatial_start = std::nullopt;  ///< of rows and columns, where it is not `start`
 };
 
+/// The positions of a whole sequence, and where decoding goes on.
 struct MropePositions {
   Positions at;    ///< axes (t, h, w)
   Position delta;  ///< a token decoded at index i of the sequence stands at i + delta on all axes

@@ -58,10 +58,15 @@ class Rotary {
         detail::invalid("axis[", i, "]: expected at least 0, got ", frequencies_.axis[i]);
   }
 
+  /// The frequencies as they were given.
   const RotaryFrequencies& frequencies() const { return frequencies_; }
+  /// Which dimensions turn together.
   Pairing pairing() const { return pairing_; }
+  /// Which part of the head turns.
   Window window() const { return window_; }
+  /// How angles are computed.
   AngleMode angle_mode() const { return angle_mode_; }
+  /// Dimensions of a head.
   Index head_dim() const { return frequencies_.head_dim; }
 
   /// x = R(at) x, in place: queries or keys, any number of heads. x: rank 4 in the order that `axes` names;
@@ -71,6 +76,7 @@ class Rotary {
   void rotate(X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), x, x, at, axes, false);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate(const D& device, X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, x, x, at, axes, false);
@@ -82,6 +88,7 @@ class Rotary {
   void rotate(Out&& out, const X& x, const Positions& at, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(Eigen::DefaultDevice(), out, x, at, axes, false);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
   void rotate(const D& device, Out&& out, const X& x, const Positions& at,
               NamedAxes<rank_of<Out>> axes = {}) const {
@@ -93,6 +100,7 @@ class Rotary {
   void rotate_vjp(X&& dx, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dx, at, axes, true);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate_vjp(const D& device, X&& dx, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, dx, dx, at, axes, true);
@@ -103,6 +111,7 @@ class Rotary {
   void rotate_vjp(Dx&& dx, const Dy& dy, const Positions& at, NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dy, at, axes, true);
   }
+  /// The same on a device.
   template <device D, writable_tensor Dx, readable_tensor Dy>
   void rotate_vjp(const D& device, Dx&& dx, const Dy& dy, const Positions& at,
                   NamedAxes<rank_of<Dx>> axes = {}) const {
@@ -116,6 +125,7 @@ class Rotary {
   void rotate_inverse(X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     rotate_inverse(Eigen::DefaultDevice(), x, at, axes);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate_inverse(const D& device, X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     if (pairing_ == Pairing::adjacent_mismatched)
@@ -134,14 +144,17 @@ class Rotary {
   void shift(K&& k, Position delta, NamedAxes<rank_of<K>> axes = {}) const {
     shift(Eigen::DefaultDevice(), k, std::span<const Position>(&delta, 1), axes);
   }
+  /// The same on a device.
   template <device D, writable_tensor K>
   void shift(const D& device, K&& k, Position delta, NamedAxes<rank_of<K>> axes = {}) const {
     shift(device, k, std::span<const Position>(&delta, 1), axes);
   }
+  /// The same with one delta for each axis.
   template <writable_tensor K>
   void shift(K&& k, std::span<const Position> deltas, NamedAxes<rank_of<K>> axes = {}) const {
     shift(Eigen::DefaultDevice(), k, deltas, axes);
   }
+  /// The same on a device.
   template <device D, writable_tensor K>
   void shift(const D& device, K&& k, std::span<const Position> deltas,
              NamedAxes<rank_of<K>> axes = {}) const {
@@ -171,6 +184,7 @@ class Rotary {
   void cos_sin(Cos&& cos, Sin&& sin, const Positions& at) const {
     cos_sin(Eigen::DefaultDevice(), cos, sin, at);
   }
+  /// The same on a device.
   template <device D, writable_tensor Cos, writable_tensor Sin>
   void cos_sin(const D& device, Cos&& cos, Sin&& sin, const Positions& at) const {
     using S = scalar_of<Cos>;

@@ -51,6 +51,7 @@ class RotaryTable {
         pairing == Pairing::half ? 1 : 2;  // HF repeats [c, c] for half and c0 c0 c1 c1 for adjacent
   }
 
+  /// How many dimensions turn.
   Index rotary_dim() const { return 2 * pairs_; }
 
   /// x = R x, in place. Rank-2 tables: `at` picks the row of each token. Axes as in Rotary::rotate. The head
@@ -61,16 +62,19 @@ class RotaryTable {
   void rotate(X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), x, x, at, axes, false);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
     requires(Rank == 2)
   void rotate(const D& device, X&& x, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, x, x, at, axes, false);
   }
+  /// out = R x. out is x itself or memory apart from it.
   template <writable_tensor Out, readable_tensor X>
     requires(Rank == 2)
   void rotate(Out&& out, const X& x, const Positions& at, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(Eigen::DefaultDevice(), out, x, at, axes, false);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
     requires(Rank == 2)
   void rotate(const D& device, Out&& out, const X& x, const Positions& at,
@@ -84,16 +88,19 @@ class RotaryTable {
   void rotate(X&& x, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), x, x, axes, false);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
     requires(Rank == 3)
   void rotate(const D& device, X&& x, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, x, x, axes, false);
   }
+  /// out = R x with a rank-3 table.
   template <writable_tensor Out, readable_tensor X>
     requires(Rank == 3)
   void rotate(Out&& out, const X& x, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(Eigen::DefaultDevice(), out, x, axes, false);
   }
+  /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
     requires(Rank == 3)
   void rotate(const D& device, Out&& out, const X& x, NamedAxes<rank_of<Out>> axes = {}) const {
@@ -106,16 +113,19 @@ class RotaryTable {
   void rotate_vjp(X&& dx, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dx, at, axes, true);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
     requires(Rank == 2)
   void rotate_vjp(const D& device, X&& dx, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, dx, dx, at, axes, true);
   }
+  /// The same with a rank-3 table.
   template <writable_tensor X>
     requires(Rank == 3)
   void rotate_vjp(X&& dx, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dx, axes, true);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
     requires(Rank == 3)
   void rotate_vjp(const D& device, X&& dx, NamedAxes<rank_of<X>> axes = {}) const {
@@ -204,6 +214,7 @@ class RotaryTable {
   Index column_step_ = 1;
 };
 
+/// Scalar type and rank are those of the tables.
 template <readable_tensor Cos, readable_tensor Sin, class... Options>
 RotaryTable(Cos&&, Sin&&, Pairing, Options...) -> RotaryTable<scalar_of<Cos>, rank_of<Cos>>;
 

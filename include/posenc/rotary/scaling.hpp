@@ -20,11 +20,13 @@ namespace posenc {
 inline namespace v0 {
 
 struct DefaultScaling {};  ///< rope_type "default": none
+/// linear_scaled as a value.
 struct LinearConfig {
-  double factor = 1.0;
+  double factor = 1.0;  ///< divides every frequency
 };
+/// ntk_alpha_frequencies as a value.
 struct NtkAlphaConfig {
-  double alpha = 1.0;
+  double alpha = 1.0;  ///< the ratio s of the base
 };
 
 /// What a config file says about the frequencies, beyond theta and the width.

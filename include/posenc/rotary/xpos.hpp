@@ -21,10 +21,11 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The numbers of the decay.
 struct XposConfig {
-  double gamma = 0.4;
-  double scale_base = 512.0;
-  Position centre = 0;
+  double gamma = 0.4;         ///< the larger, the less the fast pairs decay
+  double scale_base = 512.0;  ///< positions per power of zeta
+  Position centre = 0;        ///< where queries and keys keep their size
 };
 
 /// The encoder: a Rotary and its decay. An immutable value.
@@ -46,7 +47,9 @@ class Xpos {
           std::log2((2 * static_cast<double>(i) / width + config.gamma) / (1 + config.gamma)));
   }
 
+  /// The rotation.
   const Rotary& rope() const { return rope_; }
+  /// The decay.
   const XposConfig& config() const { return config_; }
 
   /// What pair i of a query at this position is multiplied by; a key by its reciprocal.
@@ -60,14 +63,17 @@ class Xpos {
   void rotate_query(X&& q, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), q, at, axes, false, 1);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate_query(const D& device, X&& q, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, q, at, axes, false, 1);
   }
+  /// The keys of such queries.
   template <writable_tensor X>
   void rotate_key(X&& k, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), k, at, axes, false, -1);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate_key(const D& device, X&& k, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, k, at, axes, false, -1);
@@ -78,14 +84,17 @@ class Xpos {
   void rotate_query_vjp(X&& dq, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dq, at, axes, true, 1);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate_query_vjp(const D& device, X&& dq, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, dq, at, axes, true, 1);
   }
+  /// The same for keys.
   template <writable_tensor X>
   void rotate_key_vjp(X&& dk, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dk, at, axes, true, -1);
   }
+  /// The same on a device.
   template <device D, writable_tensor X>
   void rotate_key_vjp(const D& device, X&& dk, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, dk, at, axes, true, -1);

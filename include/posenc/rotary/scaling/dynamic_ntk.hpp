@@ -28,8 +28,9 @@ inline RotaryFrequencies ntk_alpha_frequencies(RotaryConfig config, double alpha
   return rotary_frequencies(config);
 }
 
+/// The numbers of rope_type "dynamic".
 struct DynamicNtkConfig {
-  double factor = 1.0;
+  double factor = 1.0;                ///< how fast the base grows with the length
   Index max_position_embeddings = 0;  ///< L0: lengths up to it are not scaled
 };
 

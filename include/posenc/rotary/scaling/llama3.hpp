@@ -18,10 +18,11 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The numbers of rope_type "llama3".
 struct Llama3Config {
-  double factor = 1.0;
-  double low_freq_factor = 1.0;
-  double high_freq_factor = 4.0;
+  double factor = 1.0;                         ///< divides the slow frequencies
+  double low_freq_factor = 1.0;                ///< pairs of fewer turns within L0 are slow
+  double high_freq_factor = 4.0;               ///< pairs of at least as many turns are fast
   Index original_max_position_embeddings = 0;  ///< L0
 };
 

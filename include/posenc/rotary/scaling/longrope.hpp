@@ -20,16 +20,18 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The numbers of rope_type "longrope".
 struct LongRopeConfig {
-  std::vector<double> short_factor = {};  ///< rotary_dim / 2 divisors
-  std::vector<double> long_factor = {};
+  std::vector<double> short_factor = {};       ///< rotary_dim / 2 divisors
+  std::vector<double> long_factor = {};        ///< as many, for sequences longer than L0
   Index original_max_position_embeddings = 0;  ///< L0
   double factor = 1.0;                         ///< max_position_embeddings / L0 where the config has none
   std::optional<double> attention_factor = std::nullopt;  ///< wins over the formula
   std::optional<double> short_mscale = std::nullopt;  ///< PhiMoE: the multiplier of cos and sin, one per list
-  std::optional<double> long_mscale = std::nullopt;
+  std::optional<double> long_mscale = std::nullopt;   ///< of the long list
 };
 
+/// One of the two lists.
 enum class LongRopeChoice { short_factor, long_factor };
 
 /// The list for a sequence of seq_len tokens: long beyond L0.

@@ -13,9 +13,10 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The numbers of rope_type "proportional".
 struct ProportionalConfig {
   double partial_rotary_factor = 1.0;  ///< the part of the pairs that turn
-  double factor = 1.0;
+  double factor = 1.0;                 ///< divides the frequencies that are left
 };
 
 /// rope_type "proportional": head_dim / 2 frequencies, a tail of them zero. Throws std::invalid_argument

@@ -24,15 +24,16 @@
 namespace posenc {
 inline namespace v0 {
 
+/// The numbers of rope_type "yarn".
 struct YarnConfig {
-  double factor = 1.0;
+  double factor = 1.0;                         ///< divides the slow frequencies
   Index original_max_position_embeddings = 0;  ///< L0
-  double beta_fast = 32.0;
-  double beta_slow = 1.0;
-  bool truncate = true;  ///< round low down and high up to whole pairs (gpt-oss: false)
+  double beta_fast = 32.0;                     ///< pairs of more turns within L0 stay
+  double beta_slow = 1.0;                      ///< pairs of fewer turns are divided by factor
+  bool truncate = true;                        ///< round low down and high up to whole pairs (gpt-oss: false)
   std::optional<double> attention_factor = std::nullopt;  ///< wins over everything below
   std::optional<double> mscale = std::nullopt;            ///< both of these, or the default applies
-  std::optional<double> mscale_all_dim = std::nullopt;
+  std::optional<double> mscale_all_dim = std::nullopt;    ///< and of the softmax scale
 };
 
 /// m(s, k) = 0.1 k ln(s) + 1, and 1 for s <= 1: the magnitude that keeps the entropy of attention (YaRN, eq.
@@ -109,12 +110,12 @@ inline RotaryFrequencies yarn_frequencies(const RotaryConfig& config, const Yarn
 
 /// The parameters of ggml_rope_ext, as a GGUF file has them.
 struct GgmlYarnConfig {
-  double freq_scale = 1.0;  ///< 1 / factor
-  Index n_ctx_orig = 0;
-  double ext_factor = 0.0;  ///< 0: linear scaling alone; 1: YaRN
-  double attn_factor = 1.0;
-  double beta_fast = 32.0;
-  double beta_slow = 1.0;
+  double freq_scale = 1.0;   ///< 1 / factor
+  Index n_ctx_orig = 0;      ///< L0
+  double ext_factor = 0.0;   ///< 0: linear scaling alone; 1: YaRN
+  double attn_factor = 1.0;  ///< multiplies cos and sin
+  double beta_fast = 32.0;   ///< as in YarnConfig
+  double beta_slow = 1.0;    ///< as in YarnConfig
 };
 
 /// ggml's form of YaRN: the ramp is weighted by ext_factor, and where that is not zero the magnitude becomes
