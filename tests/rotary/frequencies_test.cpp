@@ -95,7 +95,7 @@ TEST_CASE("a config that fits no head is refused by name", "[rotary]") {
   refused({}, {"head_dim", "at least 2", "got 0"});
   refused({.head_dim = -8}, {"head_dim", "at least 2", "got -8"});
   refused({.head_dim = 1}, {"an even number", "head_dim = 1", "got 1"});
-  refused({.head_dim = 5}, {"an even number", "head_dim = 5", "got 5"});
+  refused({.head_dim = 5}, {"head_dim: expected an even number", "got 5"});
 
   refused({.head_dim = 8, .rope_theta = 0.0}, {"rope_theta", "positive finite", "got 0"});
   refused({.head_dim = 8, .rope_theta = -1e4}, {"rope_theta", "positive finite", "got -10000"});
@@ -106,8 +106,8 @@ TEST_CASE("a config that fits no head is refused by name", "[rotary]") {
   refused({.head_dim = 8, .partial_rotary_factor = -0.5}, {"partial_rotary_factor", "(0, 1]", "got -0.5"});
   refused({.head_dim = 8, .partial_rotary_factor = 1.5}, {"partial_rotary_factor", "(0, 1]", "got 1.5"});
   refused({.head_dim = 8, .partial_rotary_factor = nan}, {"partial_rotary_factor", "(0, 1]", "nan"});
-  refused({.head_dim = 8, .partial_rotary_factor = 0.1}, {"rotary_dim", "an even number in [2", "got 0"});
-  refused({.head_dim = 100, .partial_rotary_factor = 0.25}, {"rotary_dim", "an even number", "got 25"});
+  refused({.head_dim = 8, .partial_rotary_factor = 0.1}, {"partial_rotary_factor", "an even number", "got 0"});
+  refused({.head_dim = 100, .partial_rotary_factor = 0.25}, {"partial_rotary_factor", "an even number", "got 25"});
 
   refused({.head_dim = 8, .rotary_dim = 3}, {"rotary_dim", "an even number", "head_dim = 8", "got 3"});
   refused({.head_dim = 8, .rotary_dim = 10}, {"rotary_dim", "head_dim = 8", "got 10"});

@@ -219,6 +219,13 @@ TEMPLATE_TEST_CASE("a table of a row per token is the one of a row per position 
       by_token.rotate_vjp(y.view(), Axes::bshd);
       by_position.rotate_vjp(z.view(), at, Axes::bshd);
       CHECK(same_bits(y, z));
+      auto apart = y;  // out of place
+      std::fill(apart.values.begin(), apart.values.end(), static_cast<TestType>(0));
+      by_token.rotate_vjp(apart.view(), x.view(), Axes::bshd);
+      CHECK(same_bits(apart, y));
+      std::fill(apart.values.begin(), apart.values.end(), static_cast<TestType>(0));
+      by_position.rotate_vjp(Eigen::DefaultDevice(), apart.view(), x.view(), at, Axes::bshd);
+      CHECK(same_bits(apart, y));
       // Other axes: heads first, and a step of decoding with a batch.
       auto heads_first = values_of(x.view().permute({0, 2, 1, 3}));
       by_token.rotate(View<TestType, 4>(heads_first.values.data(), heads_first.extents), Axes::bhsd);

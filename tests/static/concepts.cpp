@@ -96,4 +96,12 @@ static_assert(!std::is_constructible_v<posenc::Rotary, Frequencies>);
 static_assert(std::is_constructible_v<posenc::Rotary, Frequencies, posenc::Pairing>);
 static_assert(!std::is_convertible_v<int, posenc::Alibi>);
 
+// A row of biases goes to memory that is still there afterwards.
+template <class Row>
+concept takes_row = requires(const posenc::Alibi& alibi, Row&& row, const posenc::Positions& at) {
+  alibi.row(static_cast<Row&&>(row), 0, 0, at);
+};
+static_assert(takes_row<std::vector<float>&> && takes_row<std::span<float>> &&
+              !takes_row<std::vector<float>>);
+
 }  // namespace

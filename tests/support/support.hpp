@@ -159,7 +159,7 @@ void in_every_storage(const Values<S, Rank>& values, const F& f, const Check& ch
   with("map of unaligned memory", map);
   Eigen::TensorMap<Eigen::Tensor<S, int(Rank), Eigen::ColMajor>> column_map(memory.data(), dims);
   with("column-major map", column_map);
-  // A view with a gap behind every row and every other axis reversed in memory order.
+  // A view with gaps behind every row, and one of every other element.
   std::array<Index, Rank> strides{};
   Index step = 1;
   for (std::size_t axis = Rank; axis-- > 0;) strides[axis] = step, step *= values.extents[axis] + 3;

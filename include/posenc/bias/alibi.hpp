@@ -92,7 +92,11 @@ class Alibi {
 
   /// With slopes of your own (learned ones): num_heads of them.
   Alibi(const AlibiConfig& config, std::vector<double> slopes) : config_(config), slopes_(std::move(slopes)) {
+    if (config.num_heads < 1) detail::invalid("num_heads: expected at least 1, got ", config.num_heads);
     detail::require_equal("slopes", config.num_heads, static_cast<Index>(slopes_.size()));
+    for (std::size_t h = 0; h < slopes_.size(); ++h)
+      if (!std::isfinite(slopes_[h]))
+        detail::invalid("slopes[", h, "]: expected a finite number, got ", slopes_[h]);
     if (config.head_offset < 0 || config.head_offset > config.num_heads)
       detail::out_of_range("head_offset: expected a head in [0, ", config.num_heads, "], got ",
                            config.head_offset);
@@ -159,18 +163,16 @@ class Alibi {
     require_heads("head", head, 1);
     require_shared("q_at", q_at, to.extent(0));
     require_shared("k_at", k_at, to.extent(1));
-    detail::map_tiles<S>(
-        Eigen::DefaultDevice(), detail::as_bsd(to), false,
-        [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
-        [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* result) {
-          bias_tile(head, q_at, k_at, 0, tile, result);
-        });
+    detail::map_tiles<S>(Eigen::DefaultDevice(), detail::as_bsd(to), false, detail::NothingShared{},
+                         [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* result) {
+                           bias_tile(head, q_at, k_at, 0, tile, result);
+                         });
   }
 
   /// out[j] = bias of query position i and key j in one head: a row for decoding. out: a list (std::vector,
   /// std::span) of k_at.count() values.
   template <detail::contiguous_list Row>
-    requires(scalar_type<scalar_of<Row>>&& elements_are_writable<Row>)
+    requires(scalar_type<scalar_of<Row>>&& elements_are_writable<Row>&& detail::outlives_the_call<Row>)
   void row(Row&& out, Index head, Position i, const Positions& k_at) const {
     const View<scalar_of<Row>, 2> one(out.data(), {1, static_cast<Index>(out.size())});
     tile(one, head, consecutive(i, 1), k_at);
@@ -251,13 +253,17 @@ class Alibi {
   template <scalar_type S, device D>
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in, const Positions& q_at,
                  const Positions& k_at, Index b) const {
-    detail::map_tiles<S>(
-        device, out, false, [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
-        [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* sum) {
-          alignas(64) detail::TileBuffer<compute_t<S>> biases;
-          bias_tile(tile.batch, q_at, k_at, b, tile, biases.data());
-          detail::add_tile(tile.of(in), biases.data(), sum);
-        });
+    detail::map_tiles<S>(device, out, false, detail::NothingShared{},
+                         [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* sum) {
+                           alignas(64) detail::TileBuffer<compute_t<S>> biases;
+                           bias_tile(tile.batch, q_at, k_at, b, tile, biases.data());
+                           detail::add_tile(tile.of(in), biases.data(), sum);
+                           // A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
+                           if (config_.form == AlibiForm::causal)
+                             for (Index n = 0; n < tile.rows * tile.columns; ++n)
+                               if (std::isinf(biases[static_cast<std::size_t>(n)]))
+                                 sum[n] = -std::numeric_limits<compute_t<S>>::infinity();
+                         });
   }
 
   static double bias(double slope, AlibiForm form, Position i, Position j) {

@@ -371,9 +371,12 @@ class Angles {
     return pack;
   }
   /// Of position p below 2^63 at the frequencies from pair j on: (high 2^64 + low) p / 2^64 modulo a turn.
-  Phases phase(Index j, std::uint64_t p) const {
-    const Phases position = Phases{} + p;
-    return load_phases(high_.data() + j) * position + multiply_high(load_phases(low_.data() + j), position);
+  [[gnu::always_inline]] Phases phase(Index j, std::uint64_t p) const {
+    const Phases position = Phases{} + p, low = load_phases(low_.data() + j);
+    const Phases carried = p >> 32 == 0  // then one half of multiply_high is zero
+                               ? ((low >> 32) * position + (((low & 0xffffffffu) * position) >> 32)) >> 32
+                               : multiply_high(low, position);
+    return load_phases(high_.data() + j) * position + carried;
   }
   /// A position without its sign, and the sign as a bit of a double.
   struct Magnitude {

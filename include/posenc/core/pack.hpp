@@ -219,7 +219,7 @@ using Bits32 = Pack<std::uint32_t>;
 [[gnu::always_inline]] inline Bits16 float_to_bfloat16(Pack<float> values) {
   const auto f = (Bits32)values;
   const Bits32 rounded = (f + 0x7fffu + ((f >> 16) & 1u)) >> 16, nan = ((f >> 16) & 0x8000u) | 0x7fc0u;
-  return to_16_bits(select((Bits32)((f & 0x7fffffffu) > 0x7f800000u), nan, rounded));
+  return to_16_bits(select((Bits32)(values != values), nan, rounded));
 }
 
 // ---- memory: any alignment, any scalar type

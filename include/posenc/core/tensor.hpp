@@ -50,7 +50,11 @@ class View {
   View(T* data, const Extents& extents) : View(data, extents, packed(extents)) {}
 
   /// A view is also a view of const elements.
-  operator View<const T, Rank>() const requires(!std::is_const_v<T>) { return {data_, extents_, strides_}; }
+  operator View<const T, Rank>() const requires(!std::is_const_v<T>) {
+    View<const T, Rank> same;
+    same.data_ = data_, same.extents_ = extents_, same.strides_ = strides_;  // checked already
+    return same;
+  }
 
   /// Element (0, 0, ...).
   T* data() const { return data_; }
@@ -109,6 +113,9 @@ class View {
   }
 
  private:
+  template <class U, std::size_t OtherRank>
+  friend class View;
+
   static Extents packed(const Extents& extents) {
     Extents strides{};
     Index step = 1;
@@ -333,6 +340,8 @@ inline const char* name_of(Axes axes) {
 /// Any q or k as (batch, seq, heads, dim): what the kernels see.
 template <class T, std::size_t Rank>
 View<T, 4> as_bshd(const char* name, const View<T, Rank>& x, NamedAxes<Rank> axes) {
+  if constexpr (Rank == 4)
+    if (axes.value() == Axes::bshd) return x;
   constexpr std::size_t none = Rank;
   std::array<std::size_t, 4> from{};
   std::size_t needed = 0;

@@ -122,6 +122,9 @@ struct Tile {
 
 struct NoScratch {};
 
+/// The `prepare` of what depends on no position.
+struct NothingShared {};
+
 /// For every tile of out: prepare(scratch, tile, common) fills a packed (rows, columns) buffer with what
 /// depends on the position alone, finish(tile, common, result) computes the tile from it, packed, and it is
 /// stored. Where `shared`, the positions are the same in every row of the batch and `prepare` runs once for
@@ -139,7 +142,7 @@ void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepar
   const Cost cost{elements * sizeof(S), elements * sizeof(S), elements};
   parallel_for(device, bands * groups, cost, [&](Index begin, Index end) {
     alignas(64) TileBuffer<C> common, result;
-    Scratch scratch;
+    [[maybe_unused]] Scratch scratch;
     for (Index unit = begin; unit < end; ++unit) {
       Tile tile{unit / bands, unit % bands * rows, 0, 0, 0};
       tile.rows = (std::min)(rows, seq - tile.seq);
@@ -147,16 +150,20 @@ void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepar
       for (tile.first = 0; tile.first < dim; tile.first += columns) {
         tile.columns = (std::min)(columns, dim - tile.first);
         tile.batch = first_batch;
-        prepare(scratch, tile, common.data());
+        const C* of_position = nullptr;
+        if constexpr (!std::same_as<Prepare, NothingShared>) {
+          prepare(scratch, tile, common.data());
+          of_position = common.data();
+        }
         for (; tile.batch < first_batch + together; ++tile.batch) {
           const View<S, 2> to = tile.of(out);
           if constexpr (std::same_as<S, C>) {
             if (tile.rows == 1 && to.stride(1) == 1) {
-              finish(tile, static_cast<const C*>(common.data()), to.data());
+              finish(tile, of_position, to.data());
               continue;
             }
           }
-          finish(tile, static_cast<const C*>(common.data()), result.data());
+          finish(tile, of_position, result.data());
           store_tile(to, result.data());
         }
       }

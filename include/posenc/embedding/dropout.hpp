@@ -133,7 +133,7 @@ class Dropout {
   void apply_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in, std::uint64_t seed,
                    std::uint64_t first_element) const {
     detail::map_tiles<S>(
-        device, out, false, [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
+        device, out, false, detail::NothingShared{},
         [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* values) {
           detail::load_tile(tile.of(in), values);
           const Index row = tile.batch * out.extent(1) + tile.seq;

@@ -284,13 +284,13 @@ class TokenEmbedding {
   template <scalar_type S, device D, class Id, std::size_t Rank>
   void embed_views(const D& device, const View<S, 3>& x, const View<const Id, Rank>& ids,
                    Index before) const {
-    detail::map_tiles<S>(
-        device, x, false, [](detail::NoScratch&, const detail::Tile&, Compute*) {},
-        [&](const detail::Tile& tile, const Compute*, Compute* result) {
-          const Index row = before + tile.batch * x.extent(1) + tile.seq;
-          for (Index r = 0; r < tile.rows; ++r)
-            load_row(detail::id_at(ids, row + r), tile.first, tile.columns, result + r * tile.columns);
-        });
+    detail::map_tiles<S>(device, x, false, detail::NothingShared{},
+                         [&](const detail::Tile& tile, const Compute*, Compute* result) {
+                           const Index row = before + tile.batch * x.extent(1) + tile.seq;
+                           for (Index r = 0; r < tile.rows; ++r)
+                             load_row(detail::id_at(ids, row + r), tile.first, tile.columns,
+                                      result + r * tile.columns);
+                         });
   }
 
   template <class H, class L, std::size_t Rank>

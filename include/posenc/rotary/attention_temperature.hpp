@@ -75,15 +75,14 @@ class AttentionTemperature {
     for (Index h = 0; h < x.extent(2); ++h) {
       const View<S, 3> head(x.data() + (x.size() == 0 ? 0 : h * x.stride(2)),
                             {x.extent(0), x.extent(1), x.extent(3)}, {x.stride(0), x.stride(1), x.stride(3)});
-      detail::map_tiles<S>(
-          device, head, false, [](detail::NoScratch&, const detail::Tile&, compute_t<S>*) {},
-          [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* values) {
-            detail::load_tile(View<const S, 2>(tile.of(head)), values);
-            for (Index r = 0; r < tile.rows; ++r) {
-              const auto t = static_cast<compute_t<S>>(value(at(tile.batch, tile.seq + r)));
-              for (Index c = 0; c < tile.columns; ++c) values[r * tile.columns + c] *= t;
-            }
-          });
+      detail::map_tiles<S>(device, head, false, detail::NothingShared{},
+                           [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* values) {
+                             detail::load_tile(View<const S, 2>(tile.of(head)), values);
+                             for (Index r = 0; r < tile.rows; ++r) {
+                               const auto t = static_cast<compute_t<S>>(value(at(tile.batch, tile.seq + r)));
+                               for (Index c = 0; c < tile.columns; ++c) values[r * tile.columns + c] *= t;
+                             }
+                           });
     }
   }
 

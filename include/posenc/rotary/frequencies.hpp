@@ -59,6 +59,10 @@ inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
       config.rotary_dim != 0
           ? config.rotary_dim
           : static_cast<Index>(static_cast<double>(config.head_dim) * config.partial_rotary_factor);
+  if (config.rotary_dim == 0 && (width < 2 || width % 2 != 0))
+    detail::invalid(config.partial_rotary_factor == 1.0 ? "head_dim" : "partial_rotary_factor",
+                    ": expected an even number of dimensions to turn of head_dim = ", config.head_dim,
+                    ", got ", width);
   if (width < 2 || width % 2 != 0 || width > config.head_dim)
     detail::invalid("rotary_dim: expected an even number in [2, head_dim = ", config.head_dim, "], got ",
                     width);

@@ -132,6 +132,32 @@ class RotaryTable {
     turn(device, dx, dx, axes, true);
   }
 
+  /// dx = R^T dy, out of place.
+  template <writable_tensor Dx, readable_tensor Dy>
+    requires(Rank == 2)
+  void rotate_vjp(Dx&& dx, const Dy& dy, const Positions& at, NamedAxes<rank_of<Dx>> axes = {}) const {
+    turn(Eigen::DefaultDevice(), dx, dy, at, axes, true);
+  }
+  /// The same on a device.
+  template <device D, writable_tensor Dx, readable_tensor Dy>
+    requires(Rank == 2)
+  void rotate_vjp(const D& device, Dx&& dx, const Dy& dy, const Positions& at,
+                  NamedAxes<rank_of<Dx>> axes = {}) const {
+    turn(device, dx, dy, at, axes, true);
+  }
+  /// The same with a rank-3 table.
+  template <writable_tensor Dx, readable_tensor Dy>
+    requires(Rank == 3)
+  void rotate_vjp(Dx&& dx, const Dy& dy, NamedAxes<rank_of<Dx>> axes = {}) const {
+    turn(Eigen::DefaultDevice(), dx, dy, axes, true);
+  }
+  /// The same with a rank-3 table, on a device.
+  template <device D, writable_tensor Dx, readable_tensor Dy>
+    requires(Rank == 3)
+  void rotate_vjp(const D& device, Dx&& dx, const Dy& dy, NamedAxes<rank_of<Dx>> axes = {}) const {
+    turn(device, dx, dy, axes, true);
+  }
+
  private:
   // cos and sin from where a row starts in the table.
   template <std::floating_point C>
