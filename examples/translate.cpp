@@ -28,7 +28,6 @@
 #include "transformer/threads.hpp"
 #include "transformer/transformer.hpp"
 #include "translate/corpus.hpp"
-#include "translate/error.hpp"
 #include "translate/learn.hpp"
 #include "translate/model_file.hpp"
 #include "translate/terminal.hpp"

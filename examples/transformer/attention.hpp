@@ -67,8 +67,14 @@ template <class Scalar>
 void attention_scores(const View<Scalar, 3>& scores, const View<const Scalar, 3>& q,
                       const View<const Scalar, 3>& k, double scale) {
   const Index group = q.extent(1) / k.extent(1);
+  const auto factor = static_cast<Scalar>(scale);
   for (Index h = 0; h < q.extent(1); ++h)
-    plane(scores, h).noalias() = (static_cast<Scalar>(scale) * head(q, h)) * head(k, h / group).transpose();
+    if (q.extent(0) == 1) {  // Eigen would allocate the scaled row of a product with one row
+      plane(scores, h).noalias() = head(q, h) * head(k, h / group).transpose();
+      plane(scores, h) *= factor;
+    } else {
+      plane(scores, h).noalias() = (factor * head(q, h)) * head(k, h / group).transpose();
+    }
 }
 
 /// Every element of a packed (heads, queries, keys) tensor.

@@ -3,6 +3,7 @@
 //
 //   ReLU     FFN(x) = max(0, x W1 + b1) W2 + b2                         (eq. 2)
 //   GELU     FFN(x) = gelu(x W1 + b1) W2 + b2,  gelu(a) = a Phi(a)      (Hendrycks & Gimpel 2016)
+//            or with Phi(a) ~ (1 + tanh u) / 2, u = sqrt(2 / pi) (a + 0.044715 a^3), as GPT-2 was trained
 //   SwiGLU   FFN(x) = (silu(x W) * (x V)) W2,   silu(a) = a sigma(a)    (Shazeer 2020; no biases)
 //
 // W and V of SwiGLU are packed side by side as W1.
@@ -17,7 +18,7 @@
 
 namespace transformer {
 
-enum class Activation { relu, gelu, swiglu };
+enum class Activation { relu, gelu, gelu_tanh, swiglu };
 
 template <class Scalar>
 class FeedForward {
@@ -43,6 +44,7 @@ class FeedForward {
     switch (activation_) {
       case Activation::relu: hidden = inner.max(Scalar{0}); break;
       case Activation::gelu: hidden = inner.unaryExpr([](Scalar a) { return a * normal_cdf(a); }); break;
+      case Activation::gelu_tanh: hidden = inner.unaryExpr([](Scalar a) { return a * tanh_cdf(a); }); break;
       case Activation::swiglu: {
         const auto a = inner.leftCols(d_ff_), b = inner.rightCols(d_ff_);
         hidden = a / (Scalar{1} + (-a).exp()) * b;
@@ -62,6 +64,9 @@ class FeedForward {
       case Activation::relu: dh *= (inner > Scalar{0}).template cast<Scalar>(); break;
       case Activation::gelu:
         dh *= inner.unaryExpr([](Scalar a) { return normal_cdf(a) + a * normal_pdf(a); });
+        break;
+      case Activation::gelu_tanh:
+        dh *= inner.unaryExpr([](Scalar a) { return tanh_cdf(a) + a * tanh_pdf(a); });
         break;
       case Activation::swiglu: {
         const auto a = inner.leftCols(d_ff_), b = inner.rightCols(d_ff_);
@@ -85,6 +90,18 @@ class FeedForward {
   static Scalar normal_pdf(Scalar a) {
     return std::numbers::inv_sqrtpi_v<Scalar> * std::numbers::sqrt2_v<Scalar> / Scalar{2} *
            std::exp(Scalar{-0.5} * a * a);
+  }
+
+  // GELU's approximation of the two.
+  static constexpr Scalar tanh_scale = std::numbers::sqrt2_v<Scalar> * std::numbers::inv_sqrtpi_v<Scalar>;
+  static constexpr Scalar tanh_cubic = Scalar(0.044715);
+  static Scalar tanh_cdf(Scalar a) {
+    return Scalar{0.5} * (Scalar{1} + std::tanh(tanh_scale * (a + tanh_cubic * a * a * a)));
+  }
+  static Scalar tanh_pdf(Scalar a) {
+    const Scalar tanh = Scalar{2} * tanh_cdf(a) - Scalar{1};
+    return Scalar{0.5} * (Scalar{1} - tanh * tanh) * tanh_scale *
+           (Scalar{1} + Scalar{3} * tanh_cubic * a * a);
   }
 
   Activation activation_;

@@ -9,10 +9,14 @@
 //   score = log P(tokens) / ((5 + length) / 6)^alpha
 //
 // A beam ends as its hypothesis does, so that one beam is greedy search.
+//
+// A target can be begun by the caller (`prefix`), and sequences of tokens can be kept out of it
+// (`suppressed`): where all but the last token of one have just been said, the last one has no probability.
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -29,12 +33,14 @@ struct GenerationConfig {
   Index max_new_tokens = 64;
   Index num_beams = 1;          ///< 1: greedy
   double length_penalty = 0.6;  ///< alpha; 0: none
+  Tokens prefix = {};           ///< what the target starts with; not counted in max_new_tokens
+  std::vector<Tokens> suppressed = {};
 };
 
 struct Hypothesis {
-  Tokens tokens;  // without <bos> and <eos>
-  double log_probability = 0, score = 0;
-  bool finished = false;  // whether it ended in <eos>
+  Tokens tokens;                          // without <bos> and <eos>
+  double log_probability = 0, score = 0;  // of what was generated, so not of a prefix
+  bool finished = false;                  // whether it ended in <eos>
 };
 
 /// A sentence being translated: a value, so that a beam can branch by copying it.
@@ -71,19 +77,46 @@ Matrix<Scalar> extend(const Transformer<Scalar>& model, Decoding<Scalar>& state,
   return matrix(model.logits(pass, hidden));
 }
 
+namespace detail {
+
+/// <bos> and the prefix: what the decoder reads first.
+inline Tokens beginning(Token bos, const Tokens& prefix) {
+  Tokens tokens = {bos};
+  tokens.insert(tokens.end(), prefix.begin(), prefix.end());
+  return tokens;
+}
+
+/// The logits of what may not follow `so_far` become -infinity.
+template <class Row>
+void suppress(Row&& logits, const Tokens& so_far, const std::vector<Tokens>& sequences) {
+  for (const Tokens& sequence : sequences) {
+    if (sequence.empty() || sequence.size() > so_far.size() + 1) continue;
+    if (!std::equal(sequence.begin(), sequence.end() - 1, so_far.end() - (std::ssize(sequence) - 1)))
+      continue;
+    if (sequence.back() < 0 || sequence.back() >= logits.size())
+      throw std::out_of_range("suppressed: expected tokens in [0, " + std::to_string(logits.size()) +
+                              "), got " + std::to_string(sequence.back()));
+    logits(sequence.back()) = -std::numeric_limits<std::decay_t<decltype(logits(0))>>::infinity();
+  }
+}
+
+}  // namespace detail
+
 /// The most likely token at every step.
 template <class Scalar>
 Tokens greedy(const Transformer<Scalar>& model, std::span<const Token> source,
               const GenerationConfig& config = {}) {
   Decoding<Scalar> state = start_decoding(model, source);
-  Tokens tokens;
-  Token last = model.config().special.bos;
+  Tokens tokens = config.prefix, unread = detail::beginning(model.config().special.bos, config.prefix);
   for (Index n = 0; n < config.max_new_tokens; ++n) {
+    Matrix<Scalar> logits = extend(model, state, std::span<const Token>(unread));
+    auto next = logits.row(logits.rows() - 1);
+    detail::suppress(next, tokens, config.suppressed);
     Index best = 0;
-    extend(model, state, std::span(&last, 1)).row(0).maxCoeff(&best);
-    last = static_cast<Token>(best);
-    if (last == model.config().special.eos) break;
-    tokens.push_back(last);
+    next.maxCoeff(&best);
+    if (best == model.config().special.eos) break;
+    tokens.push_back(static_cast<Token>(best));
+    unread.assign(1, tokens.back());
   }
   return tokens;
 }
@@ -97,7 +130,7 @@ std::vector<Hypothesis> beam_search(const Transformer<Scalar>& model, std::span<
   struct Beam {
     Decoding<Scalar> state;
     Hypothesis so_far;
-    Token last;
+    Tokens unread;
   };
   struct Candidate {
     std::size_t beam;
@@ -106,7 +139,8 @@ std::vector<Hypothesis> beam_search(const Transformer<Scalar>& model, std::span<
   };
   const Token eos = model.config().special.eos;
   const auto finish = [&](Hypothesis hypothesis, bool finished) {
-    const double length = static_cast<double>(hypothesis.tokens.size()) + (finished ? 1.0 : 0.0);
+    const double length =
+        static_cast<double>(hypothesis.tokens.size() - config.prefix.size()) + (finished ? 1.0 : 0.0);
     hypothesis.score = hypothesis.log_probability / std::pow((5.0 + length) / 6.0, config.length_penalty);
     hypothesis.finished = finished;
     return hypothesis;
@@ -114,15 +148,22 @@ std::vector<Hypothesis> beam_search(const Transformer<Scalar>& model, std::span<
 
   std::vector<Hypothesis> done;
   std::vector<Beam> beams;
-  beams.push_back({start_decoding(model, source), {}, model.config().special.bos});
+  Beam first;
+  first.state = start_decoding(model, source);
+  first.so_far.tokens = config.prefix;
+  first.unread = detail::beginning(model.config().special.bos, config.prefix);
+  beams.push_back(std::move(first));
   for (Index n = 0; n < config.max_new_tokens && !beams.empty(); ++n) {
     std::vector<Candidate> candidates;
     for (std::size_t b = 0; b < beams.size(); ++b) {
-      Matrix<Scalar> z = extend(model, beams[b].state, std::span(&beams[b].last, 1));
-      log_softmax(z.row(0));
-      for (Index token = 0; token < z.cols(); ++token)
-        candidates.push_back({b, static_cast<Token>(token),
-                              beams[b].so_far.log_probability + static_cast<double>(z(0, token))});
+      Matrix<Scalar> logits = extend(model, beams[b].state, std::span<const Token>(beams[b].unread));
+      auto next = logits.row(logits.rows() - 1);
+      detail::suppress(next, beams[b].so_far.tokens, config.suppressed);
+      log_softmax(next);
+      for (Index token = 0; token < next.cols(); ++token)
+        if (next(token) != -std::numeric_limits<Scalar>::infinity())
+          candidates.push_back({b, static_cast<Token>(token),
+                                beams[b].so_far.log_probability + static_cast<double>(next(token))});
     }
     const std::size_t keep =
         (std::min)(candidates.size(), static_cast<std::size_t>(config.num_beams) - done.size());
@@ -139,7 +180,7 @@ std::vector<Hypothesis> beam_search(const Transformer<Scalar>& model, std::span<
         done.push_back(finish(std::move(longer), true));
       } else {
         longer.tokens.push_back(candidate->token);
-        next.push_back({beams[candidate->beam].state, std::move(longer), candidate->token});
+        next.push_back({beams[candidate->beam].state, std::move(longer), {candidate->token}});
       }
     }
     beams = std::move(next);
@@ -149,6 +190,20 @@ std::vector<Hypothesis> beam_search(const Transformer<Scalar>& model, std::span<
     return std::pair(a.finished, a.score) > std::pair(b.finished, b.score);
   });
   return done;
+}
+
+/// log P of every token of `target <eos>` after those before it.
+template <class Scalar>
+std::vector<double> token_log_probabilities(const Transformer<Scalar>& model, std::span<const Token> source,
+                                            std::span<const Token> target) {
+  Matrix<Scalar> z = logits(model, source, target);
+  std::vector<double> log_probabilities;
+  for (Index i = 0; i < z.rows(); ++i) {
+    const Token label = i + 1 < z.rows() ? target[static_cast<std::size_t>(i)] : model.config().special.eos;
+    log_softmax(z.row(i));
+    log_probabilities.push_back(static_cast<double>(z(i, label)));
+  }
+  return log_probabilities;
 }
 
 /// The translation of every source, by greedy or beam search, on all threads.

@@ -6,6 +6,7 @@
 //   pre    y = x + dropout(f(norm(x)))       most models since (Xiong et al. 2020); the stack ends in a norm
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "posenc/embedding/dropout.hpp"
@@ -101,7 +102,8 @@ class Residual {
   Normalization<Scalar> norm_;
 };
 
-/// Self-attention, then feed-forward.
+/// Self-attention, then feed-forward: the layer of an encoder and, with a causal AttentionConfig, that of a
+/// decoder-only model.
 template <class Scalar>
 class EncoderLayer {
  public:
@@ -141,7 +143,22 @@ class EncoderLayer {
         });
   }
 
+  /// The next tokens of several sentences: see SelfAttention::extend.
+  template <class Seen>
+  View<Scalar, 2> extend(Pass<Scalar>& pass, const View<const Scalar, 2>& x, const posenc::Positions& at,
+                         std::span<KeyValueCache<Scalar>> caches, const Seen& seen) const {
+    static const Sequences none;  // dropout's only; it is off
+    Saved saved;
+    const View<Scalar, 2> attended = around_attention_.forward(
+        pass, x, none, saved.around_attention,
+        [&](const auto& in) { return self_attention_.extend(pass, in, at, caches, seen); });
+    return around_feed_forward_.forward(pass, attended, none, saved.around_feed_forward, [&](const auto& in) {
+      return feed_forward_.forward(pass, in, saved.feed_forward);
+    });
+  }
+
   const SelfAttention<Scalar>& self_attention() const { return self_attention_; }
+  const FeedForward<Scalar>& feed_forward() const { return feed_forward_; }
 
  private:
   SelfAttention<Scalar> self_attention_;
@@ -214,7 +231,7 @@ class DecoderLayer {
   }
   /// The next tokens of one sentence.
   View<Scalar, 2> extend(Pass<Scalar>& pass, const View<const Scalar, 2>& x, Cache& cache) const {
-    const Sequences none;  // dropout's only; it is off
+    static const Sequences none;  // dropout's only; it is off
     Saved saved;
     const View<Scalar, 2> attended = around_attention_.forward(
         pass, x, none, saved.around_attention,

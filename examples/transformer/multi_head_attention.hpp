@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "posenc/core/positions.hpp"
@@ -30,8 +33,10 @@ struct AttentionConfig {
   bool causal = false;  ///< self-attention only
   bool bias = false;    ///< on the projections; the paper has none
   double softcap = 0.0;
+  Index head_width = 0;  ///< where heads x head_dim is not d_model; 0: it is
 
-  Index head_dim() const { return d_model / num_heads; }
+  Index head_dim() const { return head_width != 0 ? head_width : d_model / num_heads; }
+  Index inner() const { return num_heads * head_dim(); }  ///< the width of all heads together
 };
 
 /// Keys and values of the tokens of one sentence.
@@ -40,13 +45,25 @@ struct KeyValueCache {
   Matrix<Scalar> rows;  // (capacity, 2 kv_heads head_dim)
   Index length = 0;
 
+  /// Room for this many tokens, so that append() does not have to make it.
+  void reserve(Index capacity, Index width) {
+    if (capacity > rows.rows()) rows.conservativeResize(capacity, width);
+  }
   void append(const View<const Scalar, 2>& more) {
     const Index needed = length + more.extent(0);
     if (needed > rows.rows()) rows.conservativeResize((std::max)(needed, 2 * rows.rows()), more.extent(1));
     rows.middleRows(length, more.extent(0)) = strided(more);
     length = needed;
   }
+  /// Forgets `count` tokens from `first` on; those behind them move up.
+  void erase(Index first, Index count) {
+    const Index width = rows.cols();
+    std::copy(rows.data() + (first + count) * width, rows.data() + length * width,
+              rows.data() + first * width);
+    length -= count;
+  }
   View<const Scalar, 2> view() const { return {rows.data(), {length, rows.cols()}}; }
+  View<Scalar, 2> view() { return {rows.data(), {length, rows.cols()}}; }
 };
 
 /// What both kinds share: from projected queries, keys and values of a batch to what the heads saw.
@@ -69,7 +86,7 @@ class AttentionHeads {
   void forward(Pass<Scalar>& pass, const View<const Scalar, 3>& q, const View<const Scalar, 3>& k,
                const View<const Scalar, 3>& v, const Sequences& q_of, const Sequences& k_of, Saved& saved,
                const Bias& bias) const {
-    saved.context = pass.workspace.matrix(q.extent(0), config_.d_model);
+    saved.context = pass.workspace.matrix(q.extent(0), config_.inner());
     const Index scores = offset(q_of, k_of, q_of.count());
     saved.p = pass.workspace.matrix(1, scores);
     saved.capped = config_.softcap != 0 ? pass.workspace.matrix(1, scores) : View<Scalar, 2>();
@@ -104,18 +121,21 @@ class AttentionHeads {
     }
   }
 
-  /// New queries of one sentence against all of its keys; the last query stands at the last key.
+  /// New queries of one sentence against all of its keys; the last query stands at the last key. `seen`: one
+  /// per key, nonzero where there is a token, or null where all of them are. `most_keys`: how many there may
+  /// be in a later call, so that its memory is there already.
   template <class Bias>
-  View<Scalar, 2> forward_one(Pass<Scalar>& pass, const View<const Scalar, 3>& q,
-                              const View<const Scalar, 3>& k, const View<const Scalar, 3>& v,
-                              const Bias& bias) const {
-    const View<Scalar, 2> context = pass.workspace.matrix(q.extent(0), config_.d_model);
+  void forward_one(Pass<Scalar>& pass, const View<Scalar, 3>& out, const View<const Scalar, 3>& q,
+                   const View<const Scalar, 3>& k, const View<const Scalar, 3>& v, const std::uint8_t* seen,
+                   Index most_keys, const Bias& bias) const {
+    const typename Workspace<Scalar>::Scope scope(pass.workspace);
     AttentionMask mask;
     if (config_.causal && q.extent(0) > 1) mask = AttentionMask::causal(q.extent(0), k.extent(0));
-    attend(posenc::split_heads(context, config_.num_heads), q, k, v,
-           pass.workspace.tensor(config_.num_heads, q.extent(0), k.extent(0)), View<Scalar, 3>(), options_,
-           mask, bias);
-    return context;
+    mask.keys = seen;
+    Scalar* const scores =
+        pass.workspace.matrix(config_.num_heads, q.extent(0) * (std::max)(most_keys, k.extent(0))).data();
+    attend(out, q, k, v, View<Scalar, 3>(scores, {config_.num_heads, q.extent(0), k.extent(0)}),
+           View<Scalar, 3>(), options_, mask, bias);
   }
 
   /// The probabilities of sentence s: (heads, queries, keys).
@@ -162,7 +182,7 @@ class SelfAttention {
       : heads_(config),
         positions_(positions),
         project_(parameters, name + ".qkv", config.d_model, all_heads() * config.head_dim(), config.bias, 3),
-        out_(parameters, name + ".out", config.d_model, config.d_model, config.bias) {}
+        out_(parameters, name + ".out", config.inner(), config.d_model, config.bias) {}
 
   /// x: the tokens of `sequences`, which stand at `at`.
   View<Scalar, 2> forward(Pass<Scalar>& pass, const View<const Scalar, 2>& x, const Sequences& sequences,
@@ -196,20 +216,42 @@ class SelfAttention {
   /// The next tokens of one sentence, after those in the cache, which they join.
   View<Scalar, 2> extend(Pass<Scalar>& pass, const View<const Scalar, 2>& x,
                          KeyValueCache<Scalar>& cache) const {
-    const Index past = cache.length, n = x.extent(0);
+    return extend(pass, x, posenc::consecutive(cache.length, x.extent(0)), std::span(&cache, 1),
+                  [](Index) { return nullptr; });
+  }
+
+  /// The next tokens of several sentences, as many of each, one sentence after another; they stand at `at`
+  /// and join the caches, one per sentence. seen(s): for each key of sentence s, the new ones included,
+  /// whether it is a token (nonzero), or null where all of them are.
+  template <class Seen>
+  View<Scalar, 2> extend(Pass<Scalar>& pass, const View<const Scalar, 2>& x, const posenc::Positions& at,
+                         std::span<KeyValueCache<Scalar>> caches, const Seen& seen) const {
+    const Index n = x.extent(0) / static_cast<Index>(caches.size()), kv_heads = config().num_kv_heads;
     const View<Scalar, 2> qkv = project_.forward(pass, x);
     const View<Scalar, 3> all = posenc::split_heads(qkv, all_heads());
-    const auto at = posenc::consecutive(past, n);
     positions_.rotate(queries_and_keys(all), at);
-    const Index width = 2 * config().num_kv_heads * config().head_dim();
-    cache.append(qkv.slice(1, qkv.extent(1) - width, width));
-    const View<const Scalar, 3> seen = posenc::split_heads(cache.view(), 2 * config().num_kv_heads);
-    return out_.forward(pass, heads_.forward_one(pass, queries(all), seen.slice(1, 0, config().num_kv_heads),
-                                                 seen.slice(1, config().num_kv_heads, config().num_kv_heads),
-                                                 [&](const View<Scalar, 3>& scores) {
-                                                   positions_.bias(scores, at,
-                                                                   posenc::consecutive(0, past + n));
-                                                 }));
+    const Index width = 2 * kv_heads * config().head_dim();
+    const View<Scalar, 2> context = pass.workspace.matrix(x.extent(0), config().inner());
+    const View<Scalar, 3> out = posenc::split_heads(context, config().num_heads);
+    for (Index s = 0; s < static_cast<Index>(caches.size()); ++s) {
+      KeyValueCache<Scalar>& cache = caches[static_cast<std::size_t>(s)];
+      const Index past = cache.length;
+      cache.append(qkv.slice(0, s * n, n).slice(1, qkv.extent(1) - width, width));
+      const View<const Scalar, 3> kv = posenc::split_heads(as_const(cache.view()), 2 * kv_heads);
+      heads_.forward_one(
+          pass, out.slice(0, s * n, n), queries(all).slice(0, s * n, n), kv.slice(1, 0, kv_heads),
+          kv.slice(1, kv_heads, kv_heads), seen(s), cache.rows.rows(), [&](const View<Scalar, 3>& scores) {
+            // A distance is that of places in the cache, whatever the positions start from.
+            positions_.bias(scores, posenc::consecutive(past, n), posenc::consecutive(0, past + n));
+          });
+    }
+    return out_.forward(pass, context);
+  }
+
+  /// Moves `count` cached keys, from `first` on, `delta` positions further.
+  void shift(KeyValueCache<Scalar>& cache, Index first, Index count, posenc::Position delta) const {
+    const View<Scalar, 3> kv = posenc::split_heads(cache.view(), 2 * config().num_kv_heads);
+    positions_.shift(kv.slice(0, first, count).slice(1, 0, config().num_kv_heads), delta);
   }
 
   const AttentionHeads<Scalar>& heads() const { return heads_; }
@@ -250,10 +292,10 @@ class CrossAttention {
 
   CrossAttention(Parameters<Scalar>& parameters, const std::string& name, const AttentionConfig& config)
       : heads_(config),
-        query_(parameters, name + ".q", config.d_model, config.d_model, config.bias),
+        query_(parameters, name + ".q", config.d_model, config.inner(), config.bias),
         key_value_(parameters, name + ".kv", config.d_model, 2 * config.num_kv_heads * config.head_dim(),
                    config.bias, 2),
-        out_(parameters, name + ".out", config.d_model, config.d_model, config.bias) {}
+        out_(parameters, name + ".out", config.inner(), config.d_model, config.bias) {}
 
   /// x: the tokens of `sequences`; memory: the encoder's output for those of `memory_of`.
   View<Scalar, 2> forward(Pass<Scalar>& pass, const View<const Scalar, 2>& x, const Sequences& sequences,
@@ -293,10 +335,12 @@ class CrossAttention {
   View<Scalar, 2> extend(Pass<Scalar>& pass, const View<const Scalar, 2>& x,
                          const KeyValueCache<Scalar>& cache) const {
     const View<Scalar, 2> q = query_.forward(pass, x);
+    const View<Scalar, 2> context = pass.workspace.matrix(x.extent(0), heads_.config().inner());
     const View<const Scalar, 3> kv = posenc::split_heads(cache.view(), 2 * kv_heads());
-    return out_.forward(
-        pass, heads_.forward_one(pass, posenc::split_heads(as_const(q), heads_.config().num_heads), keys(kv),
-                                 values(kv), [](const View<Scalar, 3>&) {}));
+    heads_.forward_one(pass, posenc::split_heads(context, heads_.config().num_heads),
+                       posenc::split_heads(as_const(q), heads_.config().num_heads), keys(kv), values(kv),
+                       nullptr, 0, [](const View<Scalar, 3>&) {});
+    return out_.forward(pass, context);
   }
 
   const AttentionHeads<Scalar>& heads() const { return heads_; }

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -21,6 +22,8 @@
 #include "posenc/bias/alibi.hpp"
 #include "posenc/embedding/learned_positions.hpp"
 #include "posenc/embedding/sinusoidal.hpp"
+#include "posenc/rotary/frequencies.hpp"
+#include "posenc/rotary/pairing.hpp"
 #include "posenc/rotary/rotary.hpp"
 #include "transformer/matrix.hpp"
 #include "transformer/parameters.hpp"
@@ -57,8 +60,11 @@ inline PositionScheme position_scheme(const std::string& name) {
 struct PositionConfig {
   PositionScheme scheme = PositionScheme::none;
   Index d_model = 0, num_heads = 0;
-  Index max_positions = 0;      ///< rows of the learned table
-  double rope_theta = 10000.0;  ///< the base of the rotary frequencies
+  Index max_positions = 0;                                           ///< rows of the learned table
+  double rope_theta = 10000.0;                                       ///< the base of the rotary frequencies
+  posenc::Pairing pairing = posenc::Pairing::half;                   ///< of the weights as stored
+  std::optional<posenc::RotaryFrequencies> rotary_frequencies = {};  ///< in place of those of rope_theta
+  posenc::SinusoidalConfig sinusoidal = {};  ///< how the sinusoids are laid out; d_model is the model's
 };
 
 template <class Scalar>
@@ -68,15 +74,21 @@ class PositionEncoding {
   PositionEncoding(Parameters<Scalar>& parameters, const std::string& name, const PositionConfig& config) {
     switch (config.scheme) {
       case PositionScheme::none: break;
-      case PositionScheme::sinusoidal: encoder_ = posenc::Sinusoidal({.d_model = config.d_model}); break;
+      case PositionScheme::sinusoidal: {
+        posenc::SinusoidalConfig sinusoidal = config.sinusoidal;
+        sinusoidal.d_model = config.d_model;
+        encoder_ = posenc::Sinusoidal(sinusoidal);
+        break;
+      }
       case PositionScheme::learned:
         encoder_ = LearnedTable{parameters.add(name + ".weight", config.max_positions, config.d_model,
                                                Init::normal(1.0 / std::sqrt(double(config.d_model))))};
         break;
       case PositionScheme::rope:
-        encoder_ = posenc::Rotary(posenc::rotary_frequencies({.head_dim = config.d_model / config.num_heads,
-                                                              .rope_theta = config.rope_theta}),
-                                  posenc::Pairing::half);
+        encoder_ = posenc::Rotary(
+            config.rotary_frequencies.value_or(posenc::rotary_frequencies(
+                {.head_dim = config.d_model / config.num_heads, .rope_theta = config.rope_theta})),
+            config.pairing);
         break;
       case PositionScheme::alibi: encoder_ = posenc::Alibi(config.num_heads); break;
     }
@@ -100,6 +112,17 @@ class PositionEncoding {
   void rotate_vjp(const View<Scalar, 3>& dx, const posenc::Positions& at) const {
     if (const auto* rotary = std::get_if<posenc::Rotary>(&encoder_))
       rotary->rotate_vjp(dx, at, posenc::Axes::shd);
+  }
+
+  /// Moves cached keys `delta` positions on. Throws std::invalid_argument where position was added to the
+  /// embeddings: such keys can't be moved.
+  void shift(const View<Scalar, 3>& keys, posenc::Position delta) const {
+    if (std::holds_alternative<posenc::Sinusoidal>(encoder_) ||
+        std::holds_alternative<LearnedTable>(encoder_))
+      throw std::invalid_argument(
+          "positions: cached keys can't be moved where positions are added to embeddings");
+    if (const auto* rotary = std::get_if<posenc::Rotary>(&encoder_))
+      rotary->shift(keys, delta, posenc::Axes::shd);
   }
 
   /// scores += bias. scores: (heads, queries, keys). The gradient with respect to the scores is the identity.

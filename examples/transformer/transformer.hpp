@@ -5,7 +5,9 @@
 //
 //   x = dropout(sqrt(d_model) E[ids] + PE)   ->   layers   ->   logits = h E^T
 //
-// The encoder reads `source <eos>`, the decoder reads `<bos> target` and is asked for `target <eos>`.
+// Models with a vocabulary for each side have two tables, and often an output head of its own
+// (source_vocab_size, output). The encoder reads `source <eos>`, the decoder reads `<bos> target` and is
+// asked for `target <eos>`.
 
 #include <cmath>
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include "posenc/embedding/token_embedding.hpp"
 #include "transformer/layers.hpp"
 #include "transformer/matrix.hpp"
+#include "transformer/output_head.hpp"
 #include "transformer/parameters.hpp"
 #include "transformer/position_scheme.hpp"
 #include "transformer/sequences.hpp"
@@ -25,7 +28,7 @@
 namespace transformer {
 
 struct TransformerConfig {
-  Index vocab_size = 0;
+  Index vocab_size = 0;  ///< of the target, and of the source unless it has one of its own
   Index d_model = 64, num_heads = 4;
   Index num_kv_heads = 0;  ///< grouped-query attention; 0: as many as num_heads
   Index num_encoder_layers = 2, num_decoder_layers = 2, d_ff = 256;
@@ -40,6 +43,10 @@ struct TransformerConfig {
   bool attention_bias = false;     ///< the paper's projections have none
   double attention_softcap = 0.0;  ///< 0: none
   SpecialTokens special = {};
+  Index source_vocab_size = 0;               ///< 0: one table for both sides
+  bool source_eos = true;                    ///< whether the encoder reads `source <eos>` or `source`
+  OutputConfig output = {};                  ///< tied to the table, or a matrix of its own
+  posenc::SinusoidalConfig sinusoidal = {};  ///< for PositionScheme::sinusoidal; the paper's by default
 };
 
 /// The base model of the paper, table 3: about 63 million parameters with 37,000 shared tokens.
@@ -71,6 +78,11 @@ inline TransformerConfig checked(TransformerConfig config) {
   require(config.num_decoder_layers >= 0, "num_decoder_layers: expected at least 0",
           config.num_decoder_layers);
   require(config.d_ff > 0, "d_ff: expected at least 1", config.d_ff);
+  require(config.source_vocab_size >= 0, "source_vocab_size: expected at least 0", config.source_vocab_size);
+  require(
+      config.source_vocab_size == 0 || !config.source_eos || config.special.eos < config.source_vocab_size,
+      "source_vocab_size: expected more than the special token " + std::to_string(config.special.eos),
+      config.source_vocab_size);
   require(config.positions != PositionScheme::learned || config.max_positions > 0,
           "max_positions: expected at least 1", config.max_positions);
   for (const Token special : {config.special.pad, config.special.bos, config.special.eos})
@@ -110,7 +122,8 @@ class Transformer {
 
   /// What the encoder reads of a source sentence, and the decoder of a target.
   void append_source(Sequences& sequences, std::span<const Token> source) const {
-    sequences.append(source, std::nullopt, config_.special.eos);
+    sequences.append(source, std::nullopt,
+                     config_.source_eos ? std::optional<Token>(config_.special.eos) : std::nullopt);
   }
   void append_target(Sequences& sequences, std::span<const Token> target) const {
     sequences.append(target, config_.special.bos);
@@ -120,7 +133,8 @@ class Transformer {
   View<Scalar, 2> encode(Pass<Scalar>& pass, const Sequences& source, Saved& saved) const {
     saved.source_at = source.positions();
     saved.encoder.resize(encoder_.size());
-    View<Scalar, 2> x = embed(pass, source, saved.source_at, encoder_positions_, encoder_dropout_);
+    View<Scalar, 2> x =
+        embed(pass, source, saved.source_at, source_table(), encoder_positions_, encoder_dropout_);
     for (std::size_t l = 0; l < encoder_.size(); ++l)
       x = encoder_[l].forward(pass, x, source, saved.source_at, saved.encoder[l]);
     return final_norm() ? encoder_norm_[0].forward(pass, x, saved.encoder_norm) : x;
@@ -131,7 +145,7 @@ class Transformer {
                          const Sequences& source, Saved& saved) const {
     saved.target_at = target.positions();
     saved.decoder.resize(decoder_.size());
-    View<Scalar, 2> x = embed(pass, target, saved.target_at, decoder_positions_, decoder_dropout_);
+    View<Scalar, 2> x = embed(pass, target, saved.target_at, table_, decoder_positions_, decoder_dropout_);
     for (std::size_t l = 0; l < decoder_.size(); ++l)
       x = decoder_[l].forward(pass, x, target, saved.target_at, memory, source, saved.decoder[l]);
     if (final_norm()) x = decoder_norm_[0].forward(pass, x, saved.decoder_norm);
@@ -139,11 +153,9 @@ class Transformer {
     return x;
   }
 
-  /// hidden E^T, (target tokens, vocab_size).
+  /// What the output head makes of hidden states, (target tokens, vocab_size).
   View<Scalar, 2> logits(Pass<Scalar>& pass, const View<const Scalar, 2>& hidden) const {
-    const View<Scalar, 2> scores = pass.workspace.matrix(hidden.extent(0), config_.vocab_size);
-    token_embedding(pass).logits(scores, hidden);
-    return scores;
+    return output_.forward(pass, hidden);
   }
 
   /// Teacher forcing: the logits of every next token of every target.
@@ -157,10 +169,9 @@ class Transformer {
   void backward(Pass<Scalar>& pass, const View<const Scalar, 2>& d_logits, const Sequences& source,
                 const Sequences& target, const Saved& saved) const {
     Workspace<Scalar>& workspace = pass.workspace;
-    const View<Scalar, 2> dx = workspace.matrix(target.tokens(), config_.d_model);
+    const View<Scalar, 2> dx = output_.backward(pass, d_logits, saved.hidden);
     const View<Scalar, 2> d_memory = workspace.matrix(source.tokens(), config_.d_model);
     set_zero(d_memory);
-    token_embedding(pass).logits_vjp(dx, pass.gradient_view(table_), saved.hidden, d_logits);
     // Each step reads dx, and leaves its own gradient there; all else that it needed is taken back.
     const auto step = [&](const View<Scalar, 2>& d, const auto& vjp) {
       const typename Workspace<Scalar>::Scope scope(workspace);
@@ -171,13 +182,13 @@ class Transformer {
       step(dx, [&] {
         return decoder_[l].backward(pass, d_memory, dx, target, saved.target_at, source, saved.decoder[l]);
       });
-    embed_vjp(pass, dx, target, saved.target_at, decoder_positions_, decoder_dropout_);
+    embed_vjp(pass, dx, target, saved.target_at, table_, decoder_positions_, decoder_dropout_);
     if (final_norm())
       step(d_memory, [&] { return encoder_norm_[0].backward(pass, d_memory, saved.encoder_norm); });
     for (std::size_t l = encoder_.size(); l-- > 0;)
       step(d_memory,
            [&] { return encoder_[l].backward(pass, d_memory, source, saved.source_at, saved.encoder[l]); });
-    embed_vjp(pass, d_memory, source, saved.source_at, encoder_positions_, encoder_dropout_);
+    embed_vjp(pass, d_memory, source, saved.source_at, source_table(), encoder_positions_, encoder_dropout_);
   }
 
   /// The hidden states of the next tokens of one sentence, which stand at `past` and after; caches: one per
@@ -186,8 +197,8 @@ class Transformer {
                          std::vector<typename DecoderLayer<Scalar>::Cache>& caches) const {
     Sequences next;
     next.append(tokens);
-    View<Scalar, 2> x =
-        embed(pass, next, posenc::consecutive(past, next.tokens()), decoder_positions_, decoder_dropout_);
+    View<Scalar, 2> x = embed(pass, next, posenc::consecutive(past, next.tokens()), table_,
+                              decoder_positions_, decoder_dropout_);
     for (std::size_t l = 0; l < decoder_.size(); ++l) x = decoder_[l].extend(pass, x, caches[l]);
     if (!final_norm()) return x;
     typename Normalization<Scalar>::Saved unused;
@@ -198,10 +209,13 @@ class Transformer {
   Transformer(const TransformerConfig& config, std::uint64_t seed, bool allocate)
       : config_(detail::checked(config)),
         parameters_(seed),
-        table_(parameters_.add("embedding.weight", config.vocab_size, config.d_model,
-                               Init::normal(1.0 / std::sqrt(static_cast<double>(config.d_model))))),
+        table_(add_table("embedding.weight", config.vocab_size)),
+        source_table_(config.source_vocab_size == 0
+                          ? Slot{}
+                          : add_table("source_embedding.weight", config.source_vocab_size)),
         encoder_positions_(parameters_, "encoder.positions", position_config()),
         decoder_positions_(parameters_, "decoder.positions", position_config()),
+        output_(parameters_, "output", table_, config.output),
         encoder_dropout_(config.dropout, -1),
         decoder_dropout_(config.dropout, -2) {
     const LayerConfig layer = layer_config();
@@ -221,12 +235,19 @@ class Transformer {
 
   bool final_norm() const { return config_.norm_placement == NormPlacement::pre; }
 
+  Slot add_table(const char* name, Index rows) {
+    return parameters_.add(name, rows, config_.d_model,
+                           Init::normal(1.0 / std::sqrt(static_cast<double>(config_.d_model))));
+  }
+  const Slot& source_table() const { return source_table_.rows == 0 ? table_ : source_table_; }
+
   PositionConfig position_config() const {
     return {.scheme = config_.positions,
             .d_model = config_.d_model,
             .num_heads = config_.num_heads,
             .max_positions = config_.max_positions,
-            .rope_theta = config_.rope_theta};
+            .rope_theta = config_.rope_theta,
+            .sinusoidal = config_.sinusoidal};
   }
   LayerConfig layer_config() const {
     return {.attention = {.d_model = config_.d_model,
@@ -242,31 +263,33 @@ class Transformer {
             .dropout = config_.dropout};
   }
 
-  posenc::TokenEmbedding<Scalar> token_embedding(const Pass<Scalar>& pass) const {
-    return posenc::TokenEmbedding<Scalar>(pass.parameters.view(table_),
+  posenc::TokenEmbedding<Scalar> token_embedding(const Pass<Scalar>& pass, const Slot& table) const {
+    return posenc::TokenEmbedding<Scalar>(pass.parameters.view(table),
                                           {.scale = std::sqrt(static_cast<double>(config_.d_model))});
   }
 
   View<Scalar, 2> embed(Pass<Scalar>& pass, const Sequences& sequences, const posenc::Positions& at,
-                        const PositionEncoding<Scalar>& positions, const DropoutSite& dropout) const {
+                        const Slot& table, const PositionEncoding<Scalar>& positions,
+                        const DropoutSite& dropout) const {
     const View<Scalar, 2> x = pass.workspace.matrix(sequences.tokens(), config_.d_model);
-    token_embedding(pass).embed(x, sequences.ids());
+    token_embedding(pass, table).embed(x, sequences.ids());
     positions.add(pass, x, at);
     dropout.apply(pass, x, sequences);
     return x;
   }
   void embed_vjp(Pass<Scalar>& pass, const View<Scalar, 2>& dx, const Sequences& sequences,
-                 const posenc::Positions& at, const PositionEncoding<Scalar>& positions,
+                 const posenc::Positions& at, const Slot& table, const PositionEncoding<Scalar>& positions,
                  const DropoutSite& dropout) const {
     dropout.apply(pass, dx, sequences);
     positions.add_vjp(pass, dx, at);
-    token_embedding(pass).embed_vjp(pass.gradient_view(table_), sequences.ids(), dx);
+    token_embedding(pass, table).embed_vjp(pass.gradient_view(table), sequences.ids(), dx);
   }
 
   TransformerConfig config_;
   Parameters<Scalar> parameters_;
-  Slot table_;
+  Slot table_, source_table_;  // the second one only where the source has a vocabulary of its own
   PositionEncoding<Scalar> encoder_positions_, decoder_positions_;
+  OutputHead<Scalar> output_;
   DropoutSite encoder_dropout_, decoder_dropout_;
   std::vector<EncoderLayer<Scalar>> encoder_;
   std::vector<DecoderLayer<Scalar>> decoder_;
@@ -285,7 +308,7 @@ inline std::vector<PartCount> parameter_counts(const TransformerConfig& config) 
   for (const auto& entry : model.parameters().entries()) {
     // "encoder.layers.3.self_attention.qkv.weight" belongs to "encoder self_attention".
     std::string part = entry.name.substr(0, entry.name.find('.'));
-    if (part != "embedding") {
+    if (part == "encoder" || part == "decoder") {
       std::string rest = entry.name.substr(part.size() + 1);
       if (rest.starts_with("layers.")) rest = rest.substr(rest.find('.', 7) + 1);
       rest = rest.substr(0, rest.find('.'));

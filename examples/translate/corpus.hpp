@@ -12,13 +12,15 @@
 #include <unordered_set>
 #include <vector>
 
-#include "translate/error.hpp"
+#include "models/error.hpp"
 #include "translate/grammar.hpp"
 #include "translate/random.hpp"
 #include "translate/tokenizer.hpp"
 #include "translate/utf8.hpp"
 
 namespace translate {
+
+using models::InputError;
 
 struct Corpus {
   std::vector<TextPair> train, held_out, longer;

@@ -9,13 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "models/byte_reader.hpp"
+#include "models/error.hpp"
+#include "models/safetensors.hpp"
 #include "transformer/transformer.hpp"
-#include "translate/error.hpp"
-#include "translate/safetensors.hpp"
 #include "translate/tokenizer.hpp"
 
 namespace translate {
 
+using models::InputError;
+using models::NamedTensor;
+using models::Safetensors;
+using models::StoredAs;
 using transformer::Index;
 
 struct Model {
@@ -87,12 +92,6 @@ inline Vocabulary vocabulary_from_json(const nlohmann::json& json) {
   return Vocabulary(std::move(words));
 }
 
-inline std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "(";
-  for (std::size_t n = 0; n < shape.size(); ++n) text += (n == 0 ? "" : ", ") + std::to_string(shape[n]);
-  return text + ")";
-}
-
 }  // namespace detail
 
 inline void save_model(const std::string& path, const Model& model, StoredAs stored_as = StoredAs::f16) {
@@ -106,12 +105,12 @@ inline void save_model(const std::string& path, const Model& model, StoredAs sto
     content.tensors.push_back(
         {entry.name, {entry.shape.begin(), entry.shape.end()}, {values.begin(), values.end()}});
   }
-  write_safetensors(path, content, stored_as);
+  models::write_safetensors(path, content, stored_as);
 }
 
 /// Reads a file that save_model() wrote, of either number format. Anything else is an InputError of one line.
 inline Model load_model(const std::string& path) {
-  Safetensors content = read_safetensors(path);
+  const Safetensors content = models::read_safetensors(path);
   const auto fail = [&](const std::string& what) {
     throw InputError(path + ": not a model of this program: " + what);
   };
@@ -147,8 +146,8 @@ inline Model load_model(const std::string& path) {
       if (found == content.tensors.end()) fail("it lacks tensor \"" + entry.name + "\"");
       const std::vector<std::int64_t> shape(entry.shape.begin(), entry.shape.end());
       if (found->shape != shape)
-        fail("tensor \"" + entry.name + "\": expected shape " + detail::shape_text(shape) + ", got " +
-             detail::shape_text(found->shape));
+        fail("tensor \"" + entry.name + "\": expected shape " + models::shape_text(shape) + ", got " +
+             models::shape_text(found->shape));
       std::copy(found->values.begin(), found->values.end(), parameters.values(entry).begin());
     }
     return model;

@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "models/error.hpp"
 #include "transformer/sequences.hpp"
-#include "translate/error.hpp"
 #include "translate/grammar.hpp"
 #include "translate/utf8.hpp"
 
 namespace translate {
 
+using models::InputError;
 using transformer::Token;
 using transformer::Tokens;
 

@@ -106,8 +106,10 @@ TEST_CASE("a config that fits no head is refused by name", "[rotary]") {
   refused({.head_dim = 8, .partial_rotary_factor = -0.5}, {"partial_rotary_factor", "(0, 1]", "got -0.5"});
   refused({.head_dim = 8, .partial_rotary_factor = 1.5}, {"partial_rotary_factor", "(0, 1]", "got 1.5"});
   refused({.head_dim = 8, .partial_rotary_factor = nan}, {"partial_rotary_factor", "(0, 1]", "nan"});
-  refused({.head_dim = 8, .partial_rotary_factor = 0.1}, {"partial_rotary_factor", "an even number", "got 0"});
-  refused({.head_dim = 100, .partial_rotary_factor = 0.25}, {"partial_rotary_factor", "an even number", "got 25"});
+  refused({.head_dim = 8, .partial_rotary_factor = 0.1},
+          {"partial_rotary_factor", "an even number", "got 0"});
+  refused({.head_dim = 100, .partial_rotary_factor = 0.25},
+          {"partial_rotary_factor", "an even number", "got 25"});
 
   refused({.head_dim = 8, .rotary_dim = 3}, {"rotary_dim", "an even number", "head_dim = 8", "got 3"});
   refused({.head_dim = 8, .rotary_dim = 10}, {"rotary_dim", "head_dim = 8", "got 10"});

@@ -28,6 +28,40 @@ Matrix<double> tokens_of(const Sequences& sequences) {
   return random_matrix<double>(sequences.tokens(), d, 31);
 }
 
+/// Every gradient of a whole model on a batch of three pairs.
+void check_model(const TransformerConfig& config) {
+  Transformer<double> model(config, 3);
+  shake(model.parameters(), 4);
+  Sequences source, target;
+  Tokens labels;
+  for (Index s = 0; s < 3; ++s) {
+    const auto n = static_cast<std::uint64_t>(s);
+    model.append_source(source, random_tokens(2 + s, 11, 10 + n));
+    const Tokens words = random_tokens(3 + s, 11, 20 + n);
+    model.append_target(target, words);
+    labels.insert(labels.end(), words.begin(), words.end());
+    labels.push_back(config.special.eos);
+  }
+  Workspace<double> workspace;
+  Vector<double> gradients = Vector<double>::Zero(model.parameters().count());
+  Pass<double> pass{model.parameters(), workspace, &gradients, posenc::Mode::train, 99};
+  typename Transformer<double>::Saved saved;
+  View<double, 2> logits;
+  const auto loss = [&] {
+    workspace.reset();
+    logits = model.forward(pass, source, target, saved);
+    return cross_entropy(logits, labels, 0.1, 1.0).loss;
+  };
+  loss();
+  model.backward(pass, logits, source, target, saved);
+  for (const auto& entry : model.parameters().entries()) {
+    CAPTURE(entry.name);
+    const std::span<const double> gradient(gradients.data() + entry.offset,
+                                           static_cast<std::size_t>(entry.size));
+    CHECK(gradient_error(loss, model.parameters().values(entry), gradient) < 1e-6);
+  }
+}
+
 }  // namespace
 
 TEST_CASE("linear: gradient", "[property]") {
@@ -51,8 +85,9 @@ TEST_CASE("normalization: gradient", "[property]") {
 
 TEST_CASE("feed-forward: gradient", "[property]") {
   Parameters<double> parameters;
-  const FeedForward<double> feed_forward(parameters, "ffn", d, 12,
-                                         GENERATE(Activation::relu, Activation::gelu, Activation::swiglu));
+  const FeedForward<double> feed_forward(
+      parameters, "ffn", d, 12,
+      GENERATE(Activation::relu, Activation::gelu, Activation::gelu_tanh, Activation::swiglu));
   typename FeedForward<double>::Saved saved;
   check_layer(
       parameters, random_matrix<double>(6, d, 3),
@@ -65,9 +100,12 @@ TEST_CASE("self-attention: gradient under every scheme", "[property]") {
   AttentionConfig config = attention_config(GENERATE(Index{1}, Index{2}, Index{4}));
   config.causal = GENERATE(false, true);
   config.softcap = GENERATE(0.0, 1.5);
+  config.head_width = config.softcap != 0 ? 4 : 0;  // once with heads wider than d_model / num_heads
   CAPTURE(name_of(scheme), config.num_kv_heads, config.causal, config.softcap);
   Parameters<double> parameters;
-  const PositionEncoding<double> positions(parameters, "positions", position_config(scheme));
+  PositionConfig of_positions = position_config(scheme);
+  of_positions.d_model = config.inner();
+  const PositionEncoding<double> positions(parameters, "positions", of_positions);
   const SelfAttention<double> attention(parameters, "attention", config, positions);
   const auto at = sentences().positions();
   typename SelfAttention<double>::Saved saved;
@@ -97,7 +135,8 @@ TEST_CASE("self-attention: gradient with key padding", "[property]") {
 }
 
 TEST_CASE("cross-attention: gradient of both inputs", "[property]") {
-  const AttentionConfig config = attention_config(GENERATE(Index{2}, Index{4}));
+  AttentionConfig config = attention_config(GENERATE(Index{2}, Index{4}));
+  config.head_width = config.num_kv_heads == 2 ? 3 : 0;
   const Sequences source = random_sentences({2, 5, 3}, 20, 8);
   Matrix<double> memory = random_matrix<double>(source.tokens(), d, 41);
   Matrix<double> x = tokens_of(sentences());
@@ -198,34 +237,25 @@ TEST_CASE("model: gradient of every parameter under every scheme", "[property]")
     config.num_kv_heads = 2;
   }
   if (variant == 3) config.attention_softcap = 2.0;
-  Transformer<double> model(config, 3);
-  shake(model.parameters(), 4);
-  Sequences source, target;
-  Tokens labels;
-  for (Index s = 0; s < 3; ++s) {
-    const auto n = static_cast<std::uint64_t>(s);
-    model.append_source(source, random_tokens(2 + s, 11, 10 + n));
-    const Tokens words = random_tokens(3 + s, 11, 20 + n);
-    model.append_target(target, words);
-    labels.insert(labels.end(), words.begin(), words.end());
-    labels.push_back(config.special.eos);
-  }
-  Workspace<double> workspace;
-  Vector<double> gradients = Vector<double>::Zero(model.parameters().count());
-  Pass<double> pass{model.parameters(), workspace, &gradients, posenc::Mode::train, 99};
-  typename Transformer<double>::Saved saved;
-  View<double, 2> logits;
-  const auto loss = [&] {
-    workspace.reset();
-    logits = model.forward(pass, source, target, saved);
-    return cross_entropy(logits, labels, 0.1, 1.0).loss;
-  };
-  loss();
-  model.backward(pass, logits, source, target, saved);
-  for (const auto& entry : model.parameters().entries()) {
-    CAPTURE(entry.name);
-    const std::span<const double> gradient(gradients.data() + entry.offset,
-                                           static_cast<std::size_t>(entry.size));
-    CHECK(gradient_error(loss, model.parameters().values(entry), gradient) < 1e-6);
-  }
+  check_model(config);
+}
+
+TEST_CASE("model: gradient of every parameter with tables and an output head of its own", "[property]") {
+  const bool tied = GENERATE(false, true);
+  CAPTURE(tied);
+  check_model({.vocab_size = 11,
+               .d_model = d,
+               .num_heads = 4,
+               .num_encoder_layers = 1,
+               .num_decoder_layers = 1,
+               .d_ff = 12,
+               .norm_placement = NormPlacement::pre,
+               .norm_eps = 1e-3,
+               .dropout = 0.0,
+               .source_vocab_size = 13,
+               .source_eos = tied,
+               .output = {.tied = tied, .bias = true},
+               .sinusoidal = {.exponent = posenc::SinusoidExponent::i_over_half_minus_one,
+                              .layout = posenc::SinusoidLayout::halves,
+                              .first_position = 1}});
 }

@@ -289,6 +289,45 @@ TEST_CASE("one beam is greedy search", "[property]") {
     }
 }
 
+TEST_CASE("a target that is begun goes on, and what is suppressed does not come", "[unit]") {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    Transformer<float> model(small(), seed);
+    shake(model.parameters(), seed);
+    const Tokens source = random_tokens(4, 12, seed);
+    const Tokens free = greedy<float>(model, source, {.max_new_tokens = 12});
+    REQUIRE(free.size() >= 3);
+    // A prefix of what it says anyway changes nothing, and another one stays.
+    const Tokens same(free.begin(), free.begin() + 2);
+    CHECK(greedy<float>(model, source, {.max_new_tokens = 10, .prefix = same}) == free);
+    const Tokens other = {4, 4, 5};
+    for (const Index beams : {1, 3}) {
+      const auto found =
+          beam_search<float>(model, source, {.max_new_tokens = 6, .num_beams = beams, .prefix = other});
+      for (const Hypothesis& hypothesis : found)
+        CHECK(std::equal(other.begin(), other.end(), hypothesis.tokens.begin()));
+      if (beams == 1)
+        CHECK(found[0].tokens == greedy<float>(model, source, {.max_new_tokens = 6, .prefix = other}));
+    }
+    // The second token after the first one, and the third everywhere.
+    const std::vector<Tokens> hidden = {{free[0], free[1]}, {free[2]}};
+    for (const Index beams : {1, 3})
+      for (const Hypothesis& hypothesis : beam_search<float>(
+               model, source, {.max_new_tokens = 12, .num_beams = beams, .suppressed = hidden}))
+        for (const Tokens& sequence : hidden)
+          CHECK(std::search(hypothesis.tokens.begin(), hypothesis.tokens.end(), sequence.begin(),
+                            sequence.end()) == hypothesis.tokens.end());
+    CHECK_THROWS_WITH(greedy<float>(model, source, {.suppressed = {{12}}}),
+                      posenc_test::contains("suppressed: expected tokens in [0, 12), got 12"));
+    // The probability of a whole target is that of a beam.
+    const auto best = beam_search<float>(model, source, {.max_new_tokens = 12, .num_beams = 2})[0];
+    if (best.finished) {
+      double sum = 0;
+      for (const double p : token_log_probabilities<float>(model, source, best.tokens)) sum += p;
+      CHECK(sum == Approx(best.log_probability).epsilon(1e-5));
+    }
+  }
+}
+
 TEST_CASE("a beam as wide as the tree finds the best sentence, with its probability", "[property]") {
   TransformerConfig config = small();
   config.vocab_size = 4;

@@ -13,12 +13,14 @@
 #include <string>
 #include <vector>
 
+#include "models/error.hpp"
+#include "models/safetensors.hpp"
 #include "support/catch.hpp"
-#include "translate/error.hpp"
 #include "translate/learn.hpp"
-#include "translate/safetensors.hpp"
 
 using namespace translate;
+using models::read_safetensors;
+using models::write_safetensors;
 using Json = nlohmann::ordered_json;
 
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "support/catch.hpp"
-#include "translate/error.hpp"
 #include "translate/terminal.hpp"
 #include "translate/utf8.hpp"
 

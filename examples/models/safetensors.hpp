@@ -8,8 +8,8 @@
 // Reading trusts nothing: every length is checked against the file before memory is taken for it.
 
 #include <Eigen/Core>
+
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -19,13 +19,39 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
-#include "translate/error.hpp"
+#include "models/byte_reader.hpp"
+#include "models/error.hpp"
+#include "models/mapped_file.hpp"
 
-namespace translate {
+namespace models {
 
+/// A tensor where it lies in the file.
+struct StoredTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  NumberType type = NumberType::f32;
+  Bytes bytes;  // row-major, as many as shape and type need
+};
+
+/// What a file holds; the numbers are still in its bytes.
+struct SafetensorsIndex {
+  std::map<std::string, std::string> metadata;
+  std::vector<StoredTensor> tensors;  // in the order of their data
+
+  /// The tensor of this name, or null.
+  const StoredTensor* find(std::string_view name) const {
+    const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                    [&](const StoredTensor& tensor) { return tensor.name == name; });
+    return found == tensors.end() ? nullptr : &*found;
+  }
+};
+
+/// The same with all numbers read.
 struct NamedTensor {
   std::string name;
   std::vector<std::int64_t> shape;
@@ -39,56 +65,27 @@ struct Safetensors {
 
 enum class StoredAs { f32, f16 };
 
-namespace detail {
-
-static_assert(std::endian::native == std::endian::little,
-              "the format is little-endian, and so is this program");
-
-inline constexpr std::uint64_t most_header_bytes = std::uint64_t{1} << 24;
-inline constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 30;
-
-/// The whole file; it must be of a sensible size.
-inline std::string read_file(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    throw InputError(path + ": not a file that can be read");
-  const std::uintmax_t bytes = std::filesystem::file_size(path, error);
-  if (error) throw InputError(path + ": cannot be read");
-  if (bytes > most_file_bytes)
-    throw InputError(path + ": larger than 1 GiB, too large for a model of this program");
-  std::string content(static_cast<std::size_t>(bytes), '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file.read(content.data(), static_cast<std::streamsize>(content.size())))
-    throw InputError(path + ": cannot be read");
-  return content;
-}
-
-}  // namespace detail
-
-/// Reads tensors of dtype F32, F16 or BF16. Throws an InputError that names the file and what is wrong with
-/// it.
-inline Safetensors read_safetensors(const std::string& path) {
+/// Finds the tensors, of dtype F32, F16 or BF16, in the bytes of a file, which must outlive the result.
+/// Throws an InputError that starts with `path` and says what is wrong.
+inline SafetensorsIndex index_safetensors(Bytes bytes, const std::string& path) {
   using Json = nlohmann::json;
-  const std::string content = detail::read_file(path);
-  const auto fail = [&](const std::string& what) {
-    throw InputError(path + ": not a safetensors file: " + what);
-  };
-  if (content.size() < 8) fail("shorter than 8 bytes");
-  std::uint64_t header_bytes = 0;
-  std::memcpy(&header_bytes, content.data(), 8);
-  if (header_bytes > detail::most_header_bytes || header_bytes > content.size() - 8)
+  constexpr std::uint64_t most_header_bytes = std::uint64_t{1} << 24;
+  ByteReader file(bytes, path);
+  const auto fail = [&](const std::string& what) { file.fail("not a safetensors file: " + what); };
+  if (file.size() < 8) fail("shorter than 8 bytes");
+  const auto header_bytes = file.number<std::uint64_t>("header");
+  if (header_bytes > most_header_bytes || header_bytes > file.left())
     fail("its header claims " + std::to_string(header_bytes) + " bytes");
-  const std::string_view text = std::string_view(content).substr(8, header_bytes);
-  const std::string_view data = std::string_view(content).substr(8 + header_bytes);
+  const std::string_view text = file.text(header_bytes, "header");
+  const Bytes data = file.bytes(file.left(), "data");
   if (!text.starts_with('{')) fail("its header is not a JSON object");
   const Json header = Json::parse(text, nullptr, false);
   if (!header.is_object()) fail("its header is not JSON");
 
-  Safetensors out;
+  SafetensorsIndex out;
   struct Extent {
     std::uint64_t first, last;
-    NamedTensor tensor;
-    std::string dtype;
+    StoredTensor tensor;
   };
   std::vector<Extent> extents;
   for (const auto& item : header.items()) {
@@ -109,9 +106,12 @@ inline Safetensors read_safetensors(const std::string& path) {
     const Json &dtype = field("dtype"), &shape = field("shape"), &offsets = field("data_offsets");
     if (dtype != "F32" && dtype != "F16" && dtype != "BF16")
       fail("tensor \"" + name + "\": expected dtype F32, F16 or BF16");
-    const std::uint64_t width = dtype == "F32" ? 4 : 2;
+    const NumberType type = dtype == "F32"   ? NumberType::f32
+                            : dtype == "F16" ? NumberType::f16
+                                             : NumberType::bf16;
+    const std::uint64_t width = width_of(type);
     if (!shape.is_array() || shape.size() > 8) fail("tensor \"" + name + "\": its shape is not a short list");
-    Extent extent{0, 0, {name, {}, {}}, dtype.get<std::string>()};
+    Extent extent{0, 0, {name, {}, type, {}}};
     std::uint64_t count = 1;
     for (const Json& length : shape) {
       // No length and no product of lengths may exceed what the file can hold, so nothing overflows.
@@ -145,25 +145,27 @@ inline Safetensors read_safetensors(const std::string& path) {
   if (at != data.size()) fail("it has " + std::to_string(data.size() - at) + " bytes too many");
 
   for (Extent& extent : extents) {
-    NamedTensor& tensor = extent.tensor;
-    const std::string_view bytes = data.substr(extent.first, extent.last - extent.first);
-    const std::size_t width = extent.dtype == "F32" ? 4 : 2;
-    tensor.values.resize(bytes.size() / width);
-    for (std::size_t n = 0; n < tensor.values.size(); ++n) {
-      const char* from = bytes.data() + n * width;
-      if (width == 4) {
-        std::memcpy(&tensor.values[n], from, 4);
-      } else {
-        std::uint16_t bits = 0;
-        std::memcpy(&bits, from, 2);
-        tensor.values[n] = extent.dtype == "F16"
-                               ? static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(bits))
-                               : std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-      }
-      if (!std::isfinite(tensor.values[n]))
-        throw InputError(path + ": tensor \"" + tensor.name + "\" holds a number that is not finite");
-    }
-    out.tensors.push_back(std::move(tensor));
+    extent.tensor.bytes = data.subspan(extent.first, extent.last - extent.first);
+    out.tensors.push_back(std::move(extent.tensor));
+  }
+  return out;
+}
+
+/// The numbers of a tensor, all finite; out.size() is that of the tensor.
+inline void read_floats(const StoredTensor& tensor, std::span<float> out, const std::string& path) {
+  if (!to_floats(tensor.bytes, tensor.type, out))
+    throw InputError(path + ": tensor \"" + printable(tensor.name) + "\" holds a number that is not finite");
+}
+
+/// Reads every tensor of a file. Throws an InputError that names the file and what is wrong with it.
+inline Safetensors read_safetensors(const std::string& path) {
+  const MappedFile file(path);
+  SafetensorsIndex index = index_safetensors(file.bytes(), path);
+  Safetensors out{std::move(index.metadata), {}};
+  for (StoredTensor& stored : index.tensors) {
+    std::vector<float> values(stored.bytes.size() / width_of(stored.type));
+    read_floats(stored, values, path);
+    out.tensors.push_back({std::move(stored.name), std::move(stored.shape), std::move(values)});
   }
   return out;
 }
@@ -218,4 +220,4 @@ inline void write_safetensors(const std::string& path, const Safetensors& conten
   }
 }
 
-}  // namespace translate
+}  // namespace models
