@@ -293,14 +293,15 @@ class Angles {
           const Index n = (std::min)(AngleScratch::most, count - from);
           prepare(scratch, start, first + from, n, scale);
           const Index to = row * stride + from;
-          for (Index j = 0; j < n; j += step) {
-            const CosSin base{load_pack(scratch.cos_.data() + j), load_pack(scratch.sin_.data() + j)};
-            for (Index r = 0; r < group; ++r) {
-              const Index offset = offset_of[static_cast<std::size_t>(r)] + from + j;
-              const CosSin sum = base + CosSin{load_pack(offset_cos_.data() + offset),
-                                               load_pack(offset_sin_.data() + offset)};
-              store(sum, p.sign, n - j, cos + to + r * stride + j, sin + to + r * stride + j);
-            }
+          for (Index r = 0; r < group; ++r) {
+            const Index offset = offset_of[static_cast<std::size_t>(r)] + from;
+            const double *const one_cos = offset_cos_.data() + offset, *const one_sin =
+                                                                           offset_sin_.data() + offset;
+            C *const cos_row = cos + to + r * stride, *const sin_row = sin + to + r * stride;
+            for (Index j = 0; j < n; j += step)
+              store(CosSin{load_pack(scratch.cos_.data() + j), load_pack(scratch.sin_.data() + j)} +
+                        CosSin{load_pack(one_cos + j), load_pack(one_sin + j)},
+                    p.sign, n - j, cos_row + j, sin_row + j);
           }
         }
         row += group;

@@ -216,10 +216,20 @@ using Bits32 = Pack<std::uint32_t>;
   return (Pack<float>)(to_32_bits(bfloat16) << 16);
 }
 
-[[gnu::always_inline]] inline Bits16 float_to_bfloat16(Pack<float> values) {
+[[gnu::always_inline]] inline Bits16 float_to_bfloat16_portable(Pack<float> values) {
   const auto f = (Bits32)values;
   const Bits32 rounded = (f + 0x7fffu + ((f >> 16) & 1u)) >> 16, nan = ((f >> 16) & 0x8000u) | 0x7fc0u;
   return to_16_bits(select((Bits32)(values != values), nan, rounded));
+}
+
+[[gnu::always_inline]] inline Bits16 float_to_bfloat16(Pack<float> values) {
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)
+  // The instruction rounds as it should, but takes subnormal numbers for zero and has a NaN of its own.
+  constexpr int special = 0x01 | 0x20 | 0x80;  // quiet NaN, subnormal, signalling NaN
+  if (__builtin_expect(_mm512_fpclass_ps_mask(values, special) == 0, 1))
+    return (Bits16)_mm512_maskz_cvtneps_pbh(0xffff, values);
+#endif
+  return float_to_bfloat16_portable(values);
 }
 
 // ---- memory: any alignment, any scalar type

@@ -120,6 +120,9 @@ struct Tile {
   }
 };
 
+/// Numbers that a unit of map_tiles shares between batch rows: 32 KiB of float.
+inline constexpr Index shared_elements = 8192;
+
 struct NoScratch {};
 
 /// The `prepare` of what depends on no position.
@@ -137,35 +140,43 @@ void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepar
   const Index batch = out.extent(0), seq = out.extent(1), dim = out.extent(2);
   if (out.size() == 0) return;
   const Index rows = tile_rows(out, 1, 2), columns = (std::min)(dim, tile_elements / rows);
-  const Index bands = (seq + rows - 1) / rows, groups = shared ? 1 : batch, together = shared ? batch : 1;
-  const double elements = static_cast<double>(together * rows * dim);
+  // A unit of work: as many tiles, one after the other in the sequence, as the shared buffer holds. Each
+  // batch row then writes a long run of its own, which is what memory is quick at.
+  const Index tiles = columns < dim ? 1 : (std::min)(Index{16}, shared_elements / (rows * columns));
+  const Index unit_rows = rows * tiles, units = (seq + unit_rows - 1) / unit_rows;
+  const Index groups = shared ? 1 : batch, together = shared ? batch : 1;
+  const double elements = static_cast<double>(together * unit_rows * dim);
   const Cost cost{elements * sizeof(S), elements * sizeof(S), elements};
-  parallel_for(device, bands * groups, cost, [&](Index begin, Index end) {
-    alignas(64) TileBuffer<C> common, result;
+  parallel_for(device, units * groups, cost, [&](Index begin, Index end) {
+    alignas(64) std::array<C, static_cast<std::size_t>(shared_elements)> common;
+    alignas(64) TileBuffer<C> result;
     [[maybe_unused]] Scratch scratch;
     for (Index unit = begin; unit < end; ++unit) {
-      Tile tile{unit / bands, unit % bands * rows, 0, 0, 0};
-      tile.rows = (std::min)(rows, seq - tile.seq);
-      const Index first_batch = tile.batch;
-      for (tile.first = 0; tile.first < dim; tile.first += columns) {
-        tile.columns = (std::min)(columns, dim - tile.first);
-        tile.batch = first_batch;
-        const C* of_position = nullptr;
-        if constexpr (!std::same_as<Prepare, NothingShared>) {
-          prepare(scratch, tile, common.data());
-          of_position = common.data();
-        }
-        for (; tile.batch < first_batch + together; ++tile.batch) {
-          const View<S, 2> to = tile.of(out);
-          if constexpr (std::same_as<S, C>) {
-            if (tile.rows == 1 && to.stride(1) == 1) {
-              finish(tile, of_position, to.data());
-              continue;
+      const Index first_batch = unit / units, first_seq = unit % units * unit_rows;
+      const Index last_seq = (std::min)(seq, first_seq + unit_rows);
+      for (Index first = 0; first < dim; first += columns) {
+        const Index width = (std::min)(columns, dim - first);
+        const auto each_tile = [&](Index b, const auto& f) {
+          for (Index s = first_seq; s < last_seq; s += rows)
+            f(Tile{b, s, (std::min)(rows, last_seq - s), first, width},
+              common.data() + (s - first_seq) * width);
+        };
+        if constexpr (!std::same_as<Prepare, NothingShared>)
+          each_tile(first_batch,
+                    [&](const Tile& tile, C* of_position) { prepare(scratch, tile, of_position); });
+        for (Index b = first_batch; b < first_batch + together; ++b)
+          each_tile(b, [&](const Tile& tile, C* of_position) {
+            const View<S, 2> to = tile.of(out);
+            if constexpr (std::same_as<Prepare, NothingShared>) of_position = nullptr;
+            if constexpr (std::same_as<S, C>) {
+              if (tile.rows == 1 && to.stride(1) == 1) {
+                finish(tile, of_position, to.data());
+                return;
+              }
             }
-          }
-          finish(tile, of_position, result.data());
-          store_tile(to, result.data());
-        }
+            finish(tile, of_position, result.data());
+            store_tile(to, result.data());
+          });
       }
     }
   });

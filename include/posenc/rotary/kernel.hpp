@@ -32,42 +32,50 @@ struct Rows {
   Index turn_stride;  // from the cos of a row to those of the next; 0: all turn alike
 };
 
-// How many packs of cos, and as many of sin, are kept in registers while the rows go by.
+// Packs that are loaded before the first of them is stored: a processor that has to ask whether a load
+// depends on the store just before it can be four times slower. And packs of cos, and as many of sin, that
+// stay in registers while the rows go by.
 #if defined(__AVX512F__)
-inline constexpr std::size_t packs_kept = 8;
+inline constexpr std::size_t packs_at_once = 4, packs_kept = 8;
 #else
-inline constexpr std::size_t packs_kept = 4;
+inline constexpr std::size_t packs_at_once = 2, packs_kept = 4;
 #endif
 
-// One pack of pairs (u[i], u[i + gap]), or of pairs (x[2i], x[2i + 1]).
-template <scalar_type S>
-[[gnu::always_inline]] inline void turn_pack(const S* in, S* out, Index gap, Pack<compute_t<S>> cos,
-                                             Pack<compute_t<S>> sin) {
-  const Pack<compute_t<S>> u = load_pack(in), w = load_pack(in + gap);
-  store_pack(out, multiply_add(u, cos, -(w * sin)));
-  store_pack(out + gap, multiply_add(w, cos, u * sin));
-}
-template <scalar_type S>
-[[gnu::always_inline]] inline void turn_adjacent_pack(const S* in, S* out, Pack<compute_t<S>> cos,
-                                                      Pack<compute_t<S>> sin) {
-  const Pack<compute_t<S>> x = load_pack(in);
-  store_pack(out, multiply_add(x, cos, swap_neighbours(x) * sin));
+// N packs of pairs (u[i], u[i + gap]), or, Adjacent, of pairs (x[2i], x[2i + 1]), turned by cos(n) and
+// sin(n).
+template <std::size_t N, bool Adjacent, scalar_type S, class Cos, class Sin>
+[[gnu::always_inline]] inline void turn_packs(const S* in, S* out, Index gap, const Cos& cos,
+                                              const Sin& sin) {
+  using C = compute_t<S>;
+  constexpr Index step = pack_size<C>;
+  Pack<C> u[N], w[N];
+  for (std::size_t n = 0; n < N; ++n) {
+    u[n] = load_pack(in + static_cast<Index>(n) * step);
+    w[n] = Adjacent ? swap_neighbours(u[n]) : load_pack(in + gap + static_cast<Index>(n) * step);
+  }
+  for (std::size_t n = 0; n < N; ++n) {
+    const Pack<C> c = cos(n), s = sin(n);
+    if constexpr (Adjacent) {
+      store_pack(out + static_cast<Index>(n) * step, multiply_add(u[n], c, w[n] * s));
+    } else {
+      store_pack(out + static_cast<Index>(n) * step, multiply_add(u[n], c, -(w[n] * s)));
+      store_pack(out + gap + static_cast<Index>(n) * step, multiply_add(w[n], c, u[n] * s));
+    }
+  }
 }
 
 // The same of the n < pack_size numbers at the end of a row.
-template <scalar_type S>
+template <bool Adjacent, scalar_type S>
 [[gnu::noinline]] void turn_rest(const S* in, S* out, Index gap, const compute_t<S>* cos,
                                  const compute_t<S>* sin, Index n) {
-  const Pack<compute_t<S>> u = load_part(in, n), w = load_part(in + gap, n), c = load_part(cos, n),
-                           s = load_part(sin, n);
-  store_part(out, multiply_add(u, c, -(w * s)), n);
-  store_part(out + gap, multiply_add(w, c, u * s), n);
-}
-template <scalar_type S>
-[[gnu::noinline]] void turn_adjacent_rest(const S* in, S* out, const compute_t<S>* cos,
-                                          const compute_t<S>* sin, Index n) {
-  const Pack<compute_t<S>> x = load_part(in, n);
-  store_part(out, multiply_add(x, load_part(cos, n), swap_neighbours(x) * load_part(sin, n)), n);
+  const Pack<compute_t<S>> u = load_part(in, n), c = load_part(cos, n), s = load_part(sin, n);
+  if constexpr (Adjacent) {
+    store_part(out, multiply_add(u, c, swap_neighbours(u) * s), n);
+  } else {
+    const Pack<compute_t<S>> w = load_part(in + gap, n);
+    store_part(out, multiply_add(u, c, -(w * s)), n);
+    store_part(out + gap, multiply_add(w, c, u * s), n);
+  }
 }
 
 // Rows of N packs that turn alike: cos and sin stay in registers.
@@ -75,18 +83,18 @@ template <std::size_t N, bool Adjacent, scalar_type S>
 [[gnu::always_inline]] inline void turn_alike(Rows<S> rows, Index gap) {
   using C = compute_t<S>;
   constexpr Index step = pack_size<C>;
+  constexpr std::size_t once = N < packs_at_once ? N : packs_at_once;
   Pack<C> cos[N], sin[N];
   for (std::size_t i = 0; i < N; ++i) {
     const Index at = static_cast<Index>(i) * step;
     cos[i] = load_pack(rows.cos + at), sin[i] = load_pack(rows.sin + at);
   }
   for (; rows.count > 0; --rows.count, rows.in += rows.in_stride, rows.out += rows.out_stride)
-    for (std::size_t i = 0; i < N; ++i) {
+    for (std::size_t i = 0; i < N; i += once) {
       const Index at = static_cast<Index>(i) * step;
-      if constexpr (Adjacent)
-        turn_adjacent_pack(rows.in + at, rows.out + at, cos[i], sin[i]);
-      else
-        turn_pack(rows.in + at, rows.out + at, gap, cos[i], sin[i]);
+      turn_packs<once, Adjacent>(
+          rows.in + at, rows.out + at, gap, [&](std::size_t n) { return cos[i + n]; },
+          [&](std::size_t n) { return sin[i + n]; });
     }
 }
 
@@ -94,7 +102,8 @@ template <std::size_t N, bool Adjacent, scalar_type S>
 /// numbers, with cos and sin as adjacent_row makes them.
 template <bool Adjacent, scalar_type S>
 void turn_rows(Rows<S> rows, Index gap, Index n) {
-  constexpr Index step = pack_size<compute_t<S>>;
+  using C = compute_t<S>;
+  constexpr Index step = pack_size<C>, stride = static_cast<Index>(packs_at_once) * step;
   if (rows.turn_stride == 0) {
     if (n == step) return turn_alike<1, Adjacent>(rows, gap);
     if (n == 2 * step) return turn_alike<2, Adjacent>(rows, gap);
@@ -103,17 +112,12 @@ void turn_rows(Rows<S> rows, Index gap, Index n) {
   }
   for (; rows.count > 0; --rows.count) {
     Index i = 0;
-    for (; i + step <= n; i += step)
-      if constexpr (Adjacent)
-        turn_adjacent_pack(rows.in + i, rows.out + i, load_pack(rows.cos + i), load_pack(rows.sin + i));
-      else
-        turn_pack(rows.in + i, rows.out + i, gap, load_pack(rows.cos + i), load_pack(rows.sin + i));
-    if (i < n) {
-      if constexpr (Adjacent)
-        turn_adjacent_rest(rows.in + i, rows.out + i, rows.cos + i, rows.sin + i, n - i);
-      else
-        turn_rest(rows.in + i, rows.out + i, gap, rows.cos + i, rows.sin + i, n - i);
-    }
+    const auto cos = [&](std::size_t m) { return load_pack(rows.cos + i + static_cast<Index>(m) * step); };
+    const auto sin = [&](std::size_t m) { return load_pack(rows.sin + i + static_cast<Index>(m) * step); };
+    for (; i + stride <= n; i += stride)
+      turn_packs<packs_at_once, Adjacent>(rows.in + i, rows.out + i, gap, cos, sin);
+    for (; i + step <= n; i += step) turn_packs<1, Adjacent>(rows.in + i, rows.out + i, gap, cos, sin);
+    if (i < n) turn_rest<Adjacent>(rows.in + i, rows.out + i, gap, rows.cos + i, rows.sin + i, n - i);
     rows.in += rows.in_stride, rows.out += rows.out_stride;
     rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
   }
