@@ -1,230 +1,148 @@
-// Every primitive beside the limit of the machine, in one process: scale_inplace (read, modify, write),
-// memcpy and memset over the same bytes. Read the figures as ratios within one run, with
-// --benchmark_enable_random_interleaving.
+// Every primitive beside the limit of the machine, in one process. Read the figures as ratios within one run,
+// with --benchmark_enable_random_interleaving; benchmarks/report does so.
 //
-//   rotate/<scalar>/<pairing>/<axes>/<BxSxHxD>/<inplace|out>     cos_sin_rows/<scalar>/<NxD>
-//   sinusoidal_add/<scalar>/<BxSxD>    embed/<scalar>/<BxSxD>    alibi_add/<scalar>/<HxQxK>
-//   scale_inplace/<scalar>/<bytes>     memcpy/<bytes>            memset/<bytes>
+//   rotate/<f32|f16|bf16|f64>/<half|adjacent>/<bshd|bhsd>/<BxSxHxD>/<inplace|out>
+//   cos_sin_rows/<f32|f64>/<NxD>                    sinusoidal_add/<f32|f16|bf16|f64>/<BxSxD>
+//   embed/<f32|f16|bf16|f64>/<BxSxD>/<scheme>       alibi_add/<f32|f16|bf16>/<HxQxK>
+//   alibi_softmax/[<f16|bf16>/]<HxQxK>
+//
+// and the limits: x *= c, copying, writing, and copying rows of a table
+//
+//   scale_inplace/<scalar>/<bytes>    memcpy/<bytes>    memset/<bytes>    gather/<scalar>/<BxSxD>
+//
+// What ends in threads:2 ran on an Eigen::ThreadPoolDevice, in wall time; all else in the thread's time.
+// eigen_scale_inplace and eigen_rotate are Eigen's own arithmetic on half and bfloat16 arrays.
 
 #include <benchmark/benchmark.h>
 
-#include <cmath>
+#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <string>
-#include <type_traits>
 
-#include "posenc/posenc.hpp"
+#include "limits.hpp"
+#include "support.hpp"
 
+namespace posenc_bench {
 namespace {
 
-using posenc::Index;
-
-/// Memory on a cache line, touched once.
-template <class S>
-class Buffer {
- public:
-  explicit Buffer(Index size)
-      : size_(size), data_(new (std::align_val_t{64}) S[static_cast<std::size_t>(size)]) {
-    for (Index i = 0; i < size; ++i) data_[i] = static_cast<S>(std::sin(static_cast<float>(i % 1000)));
-  }
-  ~Buffer() { ::operator delete[](data_, std::align_val_t{64}); }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  S* data() const { return data_; }
-  Index size() const { return size_; }
-
- private:
-  Index size_;
-  S* data_;
-};
-
-struct Shape {
-  Index batch, seq, heads, dim;
-  Index size() const { return batch * seq * heads * dim; }
-  std::string name() const {
-    return std::to_string(batch) + "x" + std::to_string(seq) + "x" + std::to_string(heads) + "x" +
-           std::to_string(dim);
-  }
-};
-
-template <class S>
-const char* scalar_name() {
-  if constexpr (std::is_same_v<S, float>) return "f32";
-  if constexpr (std::is_same_v<S, double>) return "f64";
-  if constexpr (std::is_same_v<S, Eigen::half>) return "f16";
-  return "bf16";
+void scale_any(float* x, Index size, float c) { scale(x, static_cast<std::size_t>(size), c); }
+void scale_any(double* x, Index size, float c) { scale(x, static_cast<std::size_t>(size), double{c}); }
+void scale_any(Eigen::half* x, Index size, float c) {
+  scale_f16(reinterpret_cast<std::uint16_t*>(x), static_cast<std::size_t>(size), c);
+}
+void scale_any(Eigen::bfloat16* x, Index size, float c) {
+  scale_bf16(reinterpret_cast<std::uint16_t*>(x), static_cast<std::size_t>(size), c);
 }
 
-void per_element(benchmark::State& state, Index elements) {
-  state.counters["ns_per_element"] =
-      benchmark::Counter(static_cast<double>(elements) * 1e-9,
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+/// f(first, last), over all of [0, size) or over its halves at the same time.
+template <class F>
+void in_halves(const Eigen::DefaultDevice&, Index size, const F& f) {
+  f(Index{0}, size);
 }
-
-void benchmark_memory() {
-  for (const Index bytes : {Index{16} << 10, Index{512} << 10, Index{8} << 20, Index{64} << 20}) {
-    const std::string size = std::to_string(bytes);
-    benchmark::RegisterBenchmark(("memcpy/" + size).c_str(), [bytes](benchmark::State& state) {
-      const Buffer<char> from(bytes), to(bytes);
-      for (auto _ : state) {
-        std::memcpy(to.data(), from.data(), static_cast<std::size_t>(bytes));
-        benchmark::ClobberMemory();
-      }
-      per_element(state, bytes / 4);
-    });
-    benchmark::RegisterBenchmark(("memset/" + size).c_str(), [bytes](benchmark::State& state) {
-      const Buffer<char> to(bytes);
-      for (auto _ : state) {
-        std::memset(to.data(), 1, static_cast<std::size_t>(bytes));
-        benchmark::ClobberMemory();
-      }
-      per_element(state, bytes / 4);
-    });
-    benchmark::RegisterBenchmark(("scale_inplace/f32/" + size).c_str(), [bytes](benchmark::State& state) {
-      const Buffer<float> x(bytes / 4);
-      float scale = 1.0f;
-      benchmark::DoNotOptimize(scale);
-      for (auto _ : state) {
-        float* p = x.data();
-        for (Index i = 0; i < x.size(); ++i) p[i] *= scale;
-        benchmark::ClobberMemory();
-      }
-      per_element(state, bytes / 4);
-    });
-  }
+template <class F>
+void in_halves(const Eigen::ThreadPoolDevice& device, Index size, const F& f) {
+  const double bytes = static_cast<double>(size);  // at least: enough for two blocks
+  device.parallelFor(2, Eigen::TensorOpCost(bytes, bytes, bytes),
+                     [&](Index first, Index last) { f(first * size / 2, last * size / 2); });
 }
 
 template <class S>
-void benchmark_rotate(const Shape& shape, posenc::Pairing pairing, posenc::Axes axes, bool in_place) {
+void add_scale(Index bytes) {
+  const Index size = bytes / static_cast<Index>(sizeof(S));
+  const std::string name = std::string("scale_inplace/") + scalar_name<S>() + "/" + std::to_string(bytes);
+  const auto run = [=](benchmark::State& state, const auto& device) {
+    if (std::same_as<S, Eigen::half> && !has_f16()) {
+      state.SkipWithError("this machine has no F16C");
+      return;
+    }
+    S* x = memory<S>(Place::first, size);
+    float c = 1.0f;
+    benchmark::DoNotOptimize(c);
+    for (auto _ : state) {
+      in_halves(device, size, [&](Index first, Index last) { scale_any(x + first, last - first, c); });
+      benchmark::ClobberMemory();
+    }
+    per_element(state, size);
+  };
+  if (bytes >= 1 << 20)
+    add_threaded(name, run);
+  else
+    add(name, run);
+}
+
+/// What a user of Eigen writes.
+template <class S>
+void add_eigen_scale(Index bytes) {
+  const Index size = bytes / static_cast<Index>(sizeof(S));
   const std::string name =
-      std::string("rotate/") + scalar_name<S>() + (pairing == posenc::Pairing::half ? "/half" : "/adjacent") +
-      (axes == posenc::Axes::bshd ? "/bshd/" : "/bhsd/") + shape.name() + (in_place ? "/inplace" : "/out");
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    const posenc::Rotary rope(posenc::rotary_frequencies({.head_dim = shape.dim}), pairing);
-    const posenc::Positions at = posenc::consecutive(1000, shape.seq);
-    const Buffer<S> x(shape.size()), out(in_place ? 0 : shape.size());
-    const bool bshd = axes == posenc::Axes::bshd;
-    const std::array<Index, 4> extents{shape.batch, bshd ? shape.seq : shape.heads,
-                                       bshd ? shape.heads : shape.seq, shape.dim};
-    const auto from = posenc::view(x.data(), extents);
-    const auto to = in_place ? from : posenc::view(out.data(), extents);
+      std::string("eigen_scale_inplace/") + scalar_name<S>() + "/" + std::to_string(bytes);
+  add(name, [=](benchmark::State& state, const auto&) {
+    Eigen::Map<Eigen::Array<S, Eigen::Dynamic, 1>> x(memory<S>(Place::first, size), size);
+    S c(1.0f);
+    benchmark::DoNotOptimize(c);
     for (auto _ : state) {
-      if (in_place)
-        rope.rotate(from, at, axes);
-      else
-        rope.rotate(to, from, at, axes);
+      x *= c;
       benchmark::ClobberMemory();
     }
-    per_element(state, shape.size());
+    per_element(state, size);
   });
 }
 
-template <class S>
-void benchmark_cos_sin(Index rows, Index dim) {
-  const std::string name = std::string("cos_sin_rows/") + scalar_name<S>() + "/" + std::to_string(rows) +
-                           "x" + std::to_string(dim);
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    const posenc::Rotary rope(posenc::rotary_frequencies({.head_dim = dim}), posenc::Pairing::half);
-    const posenc::Positions at = posenc::consecutive(0, rows);
-    const Buffer<S> cos(rows * dim / 2), sin(rows * dim / 2);
-    const std::array<Index, 2> extents{rows, dim / 2};
+void add_copy(Index bytes) {
+  add("memcpy/" + std::to_string(bytes), [=](benchmark::State& state, const auto&) {
+    const float* from = memory<float>(Place::first, bytes / 4);
+    float* to = memory<float>(Place::second, bytes / 4);
     for (auto _ : state) {
-      rope.cos_sin(posenc::view(cos.data(), extents), posenc::view(sin.data(), extents), at);
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
       benchmark::ClobberMemory();
     }
-    per_element(state, rows * dim);
+    per_element(state, bytes / 4);
   });
 }
 
-template <class S>
-void benchmark_embedding(Index batch, Index seq, Index d_model) {
-  const std::string shape = std::string(scalar_name<S>()) + "/" + std::to_string(batch) + "x" +
-                            std::to_string(seq) + "x" + std::to_string(d_model);
-  benchmark::RegisterBenchmark(("sinusoidal_add/" + shape).c_str(), [=](benchmark::State& state) {
-    const posenc::Sinusoidal sinusoidal({.d_model = d_model});
-    const posenc::Positions at = posenc::consecutive(0, seq);
-    const Buffer<S> x(batch * seq * d_model);
-    const auto v = posenc::view(x.data(), std::array<Index, 3>{batch, seq, d_model});
+void add_write(Index bytes) {
+  add("memset/" + std::to_string(bytes), [=](benchmark::State& state, const auto&) {
+    float* to = memory<float>(Place::first, bytes / 4);
     for (auto _ : state) {
-      sinusoidal.add(v, at);
+      std::memset(to, 1, static_cast<std::size_t>(bytes));
       benchmark::ClobberMemory();
     }
-    per_element(state, x.size());
+    per_element(state, bytes / 4);
   });
-  for (const char* scheme : {"none", "sinusoidal", "learned"}) {
-    benchmark::RegisterBenchmark(("embed/" + shape + "/" + scheme).c_str(), [=](benchmark::State& state) {
-      constexpr Index vocabulary = 50000;
-      const Buffer<S> table(vocabulary * d_model), positions(seq * d_model), x(batch * seq * d_model);
-      const posenc::TokenEmbedding<S> token(
-          posenc::view(table.data(), std::array<Index, 2>{vocabulary, d_model}),
-          {.scale = std::sqrt(static_cast<double>(d_model))});
-      const posenc::LearnedPositions<S> learned(
-          posenc::view(positions.data(), std::array<Index, 2>{seq, d_model}));
-      const posenc::TransformerEmbeddingConfig config{.position_embedding_type = scheme};
-      const posenc::TransformerEmbedding<S> layer =
-          config.position_embedding_type == "learned"
-              ? posenc::TransformerEmbedding<S>(token, learned, config)
-              : posenc::TransformerEmbedding<S>(token, config);
-      Eigen::Tensor<std::int32_t, 2, Eigen::RowMajor> ids(batch, seq);
-      for (Index i = 0; i < ids.size(); ++i) ids.data()[i] = static_cast<std::int32_t>(i * 7919 % vocabulary);
-      const posenc::Positions at = posenc::consecutive(0, seq);
-      const auto v = posenc::view(x.data(), std::array<Index, 3>{batch, seq, d_model});
-      for (auto _ : state) {
-        layer.embed(v, ids, at);
-        benchmark::ClobberMemory();
-      }
-      per_element(state, x.size());
-    });
-  }
-}
-
-template <class S>
-void benchmark_alibi(Index heads, Index queries, Index keys) {
-  const std::string name = std::string("alibi_add/") + scalar_name<S>() + "/" + std::to_string(heads) + "x" +
-                           std::to_string(queries) + "x" + std::to_string(keys);
-  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
-    const posenc::Alibi alibi(heads);
-    const Buffer<S> scores(heads * queries * keys);
-    const auto v = posenc::view(scores.data(), std::array<Index, 3>{heads, queries, keys});
-    const posenc::Positions q_at = posenc::consecutive(keys - queries, queries),
-                            k_at = posenc::consecutive(0, keys);
-    for (auto _ : state) {
-      alibi.add(v, q_at, k_at);
-      benchmark::ClobberMemory();
-    }
-    per_element(state, scores.size());
-  });
-}
-
-template <class S>
-void benchmark_scalar() {
-  using posenc::Axes;
-  using posenc::Pairing;
-  for (const Shape& shape :
-       {Shape{1, 1, 32, 128}, Shape{1, 32, 32, 128}, Shape{1, 512, 32, 128}, Shape{8, 128, 12, 64}})
-    for (const Pairing pairing : {Pairing::half, Pairing::adjacent})
-      for (const Axes axes : {Axes::bshd, Axes::bhsd})
-        for (const bool in_place : {true, false}) benchmark_rotate<S>(shape, pairing, axes, in_place);
-  benchmark_embedding<S>(32, 100, 512);
-  benchmark_alibi<S>(32, 1024, 1024);
 }
 
 }  // namespace
 
+void add_limits() {
+  constexpr Index KiB = 1 << 10, MiB = 1 << 20;
+  // 1x1x32x128, 1x32x32x128, 8x128x12x64, 1x512x32x128, 1x4096x32x128; 32x100x512; 2^14 and 2^20 rows of 64
+  for (const Index bytes : {16 * KiB, 512 * KiB, 3 * MiB, 8 * MiB, 64 * MiB, 6400 * KiB, 4 * MiB, 256 * MiB})
+    add_scale<float>(bytes);
+  for (const Index bytes : {32 * KiB, 1 * MiB, 6 * MiB, 16 * MiB}) add_scale<double>(bytes);
+  for (const Index bytes : {8 * KiB, 256 * KiB, 1536 * KiB, 4 * MiB, 32 * MiB}) {
+    add_scale<Eigen::half>(bytes);
+    add_scale<Eigen::bfloat16>(bytes);
+  }
+  for (const Index bytes : {8 * KiB, 4 * MiB}) {
+    add_eigen_scale<Eigen::half>(bytes);
+    add_eigen_scale<Eigen::bfloat16>(bytes);
+  }
+  // The same tensors out of place, and the scores of 32x1024x1024.
+  for (const Index bytes : {16 * KiB, 512 * KiB, 3 * MiB, 4 * MiB, 8 * MiB, 64 * MiB, 128 * MiB})
+    add_copy(bytes);
+  // cos_sin_rows: 4096x512 and 131072x128, and the first in double.
+  for (const Index bytes : {8 * MiB, 64 * MiB, 16 * MiB}) add_write(bytes);
+}
+
+}  // namespace posenc_bench
+
 int main(int argc, char** argv) {
-  benchmark_memory();
-  benchmark_scalar<float>();
-  benchmark_scalar<double>();
-  benchmark_scalar<Eigen::half>();
-  benchmark_scalar<Eigen::bfloat16>();
-  benchmark_rotate<float>({1, 4096, 32, 128}, posenc::Pairing::half, posenc::Axes::bshd, true);
-  benchmark_rotate<float>({1, 4096, 32, 128}, posenc::Pairing::adjacent, posenc::Axes::bshd, true);
-  benchmark_cos_sin<float>(4096, 512);
-  benchmark_cos_sin<float>(131072, 128);
-  benchmark_cos_sin<double>(4096, 512);
+  posenc_bench::add_limits();
+  posenc_bench::add_rotary();
+  posenc_bench::add_embedding();
+  posenc_bench::add_bias();
+  posenc_bench::add_context();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();
