@@ -17,6 +17,10 @@
 
 #include "posenc/core/scalar.hpp"
 
+#if !defined(__GNUC__)
+#error "posenc: expected g++ 12 or clang 14 or newer; the kernels are written in their vector types"
+#endif
+
 #if defined(__FMA__) || defined(__F16C__) || defined(__AVX2__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif

@@ -78,38 +78,32 @@ template <bool Adjacent, scalar_type S>
   }
 }
 
-// Rows of N packs that turn alike: cos and sin stay in registers.
-template <std::size_t N, bool Adjacent, scalar_type S>
-[[gnu::always_inline]] inline void turn_alike(Rows<S> rows, Index gap) {
+// Rows of N packs. Where they turn alike, cos and sin stay in registers.
+template <std::size_t N, bool Adjacent, bool Alike, scalar_type S>
+[[gnu::always_inline]] inline void turn_rows_of(Rows<S> rows, Index gap) {
   using C = compute_t<S>;
-  constexpr Index step = pack_size<C>;
   constexpr std::size_t once = N < packs_at_once ? N : packs_at_once;
+  const auto at = [](std::size_t pack) { return static_cast<Index>(pack) * pack_size<C>; };
   Pack<C> cos[N], sin[N];
-  for (std::size_t i = 0; i < N; ++i) {
-    const Index at = static_cast<Index>(i) * step;
-    cos[i] = load_pack(rows.cos + at), sin[i] = load_pack(rows.sin + at);
-  }
-  for (; rows.count > 0; --rows.count, rows.in += rows.in_stride, rows.out += rows.out_stride)
-    for (std::size_t i = 0; i < N; i += once) {
-      const Index at = static_cast<Index>(i) * step;
+  if constexpr (Alike)
+    for (std::size_t i = 0; i < N; ++i)
+      cos[i] = load_pack(rows.cos + at(i)), sin[i] = load_pack(rows.sin + at(i));
+  for (; rows.count > 0; --rows.count) {
+    for (std::size_t i = 0; i < N; i += once)
       turn_packs<once, Adjacent>(
-          rows.in + at, rows.out + at, gap, [&](std::size_t n) { return cos[i + n]; },
-          [&](std::size_t n) { return sin[i + n]; });
-    }
+          rows.in + at(i), rows.out + at(i), gap,
+          [&](std::size_t n) { return Alike ? cos[i + n] : load_pack(rows.cos + at(i + n)); },
+          [&](std::size_t n) { return Alike ? sin[i + n] : load_pack(rows.sin + at(i + n)); });
+    rows.in += rows.in_stride, rows.out += rows.out_stride;
+    if constexpr (!Alike) rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
+  }
 }
 
-/// Every row: the pairs (u[i], u[i + gap]), i in [0, n), or, Adjacent, the pairs (x[2i], x[2i + 1]) of n
-/// numbers, with cos and sin as adjacent_row makes them.
+// Rows of any number of pairs.
 template <bool Adjacent, scalar_type S>
-void turn_rows(Rows<S> rows, Index gap, Index n) {
+void turn_any_rows(Rows<S> rows, Index gap, Index n) {
   using C = compute_t<S>;
   constexpr Index step = pack_size<C>, stride = static_cast<Index>(packs_at_once) * step;
-  if (rows.turn_stride == 0) {
-    if (n == step) return turn_alike<1, Adjacent>(rows, gap);
-    if (n == 2 * step) return turn_alike<2, Adjacent>(rows, gap);
-    if (n == 4 * step) return turn_alike<4, Adjacent>(rows, gap);
-    if (n == 8 * step && packs_kept >= 8) return turn_alike<packs_kept, Adjacent>(rows, gap);
-  }
   for (; rows.count > 0; --rows.count) {
     Index i = 0;
     const auto cos = [&](std::size_t m) { return load_pack(rows.cos + i + static_cast<Index>(m) * step); };
@@ -121,6 +115,24 @@ void turn_rows(Rows<S> rows, Index gap, Index n) {
     rows.in += rows.in_stride, rows.out += rows.out_stride;
     rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
   }
+}
+
+/// Every row: the pairs (u[i], u[i + gap]), i in [0, n), or, Adjacent, the pairs (x[2i], x[2i + 1]) of n
+/// numbers, with cos and sin as adjacent_row makes them.
+template <bool Adjacent, scalar_type S>
+void turn_rows(const Rows<S>& rows, Index gap, Index n) {
+  constexpr Index step = pack_size<compute_t<S>>;
+  constexpr std::size_t most = packs_kept;
+  const bool alike = rows.turn_stride == 0;
+  // The usual heads have a loop of their own.
+  if (n == 2 * step)
+    return alike ? turn_rows_of<2, Adjacent, true>(rows, gap) : turn_rows_of<2, Adjacent, false>(rows, gap);
+  if (n == 4 * step)
+    return alike ? turn_rows_of<4, Adjacent, true>(rows, gap) : turn_rows_of<4, Adjacent, false>(rows, gap);
+  if (n == static_cast<Index>(most) * step)
+    return alike ? turn_rows_of<most, Adjacent, true>(rows, gap)
+                 : turn_rows_of<most, Adjacent, false>(rows, gap);
+  turn_any_rows<Adjacent>(rows, gap, n);
 }
 
 /// For pairs that lie side by side: (first x0, x0, first x1, x1, ...) of the n numbers x in the second half
