@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdlib>
+#include <type_traits>
 #include <utility>
 
 #include "posenc/core/angles.hpp"
@@ -41,27 +43,35 @@ inline constexpr std::size_t packs_at_once = 4, packs_kept = 8;
 inline constexpr std::size_t packs_at_once = 2, packs_kept = 4;
 #endif
 
+/// f(0), ..., f(N - 1), written out: packs in an array only stay in registers where no loop counts them.
+template <std::size_t N, class F>
+[[gnu::always_inline]] inline void unrolled(const F& f) {
+  [&]<std::size_t... n>(std::index_sequence<n...>) __attribute__((always_inline)) { (f(n), ...); }
+  (std::make_index_sequence<N>());
+}
+
 // N packs of pairs (u[i], u[i + gap]), or, Adjacent, of pairs (x[2i], x[2i + 1]), turned by cos(n) and
 // sin(n).
 template <std::size_t N, bool Adjacent, scalar_type S, class Cos, class Sin>
 [[gnu::always_inline]] inline void turn_packs(const S* in, S* out, Index gap, const Cos& cos,
                                               const Sin& sin) {
   using C = compute_t<S>;
-  constexpr Index step = pack_size<C>;
   Pack<C> u[N], w[N];
-  for (std::size_t n = 0; n < N; ++n) {
-    u[n] = load_pack(in + static_cast<Index>(n) * step);
-    w[n] = Adjacent ? swap_neighbours(u[n]) : load_pack(in + gap + static_cast<Index>(n) * step);
-  }
-  for (std::size_t n = 0; n < N; ++n) {
+  unrolled<N>([&](std::size_t n) __attribute__((always_inline)) {
+    const Index at = static_cast<Index>(n) * pack_size<C>;
+    u[n] = load_pack(in + at);
+    w[n] = Adjacent ? swap_neighbours(u[n]) : load_pack(in + gap + at);
+  });
+  unrolled<N>([&](std::size_t n) __attribute__((always_inline)) {
+    const Index at = static_cast<Index>(n) * pack_size<C>;
     const Pack<C> c = cos(n), s = sin(n);
     if constexpr (Adjacent) {
-      store_pack(out + static_cast<Index>(n) * step, multiply_add(u[n], c, w[n] * s));
+      store_pack(out + at, multiply_add(u[n], c, w[n] * s));
     } else {
-      store_pack(out + static_cast<Index>(n) * step, multiply_add(u[n], c, -(w[n] * s)));
-      store_pack(out + gap + static_cast<Index>(n) * step, multiply_add(w[n], c, u[n] * s));
+      store_pack(out + at, multiply_add(u[n], c, -(w[n] * s)));
+      store_pack(out + gap + at, multiply_add(w[n], c, u[n] * s));
     }
-  }
+  });
 }
 
 // The same of the n < pack_size numbers at the end of a row.
@@ -86,14 +96,20 @@ template <std::size_t N, bool Adjacent, bool Alike, scalar_type S>
   const auto at = [](std::size_t pack) { return static_cast<Index>(pack) * pack_size<C>; };
   Pack<C> cos[N], sin[N];
   if constexpr (Alike)
-    for (std::size_t i = 0; i < N; ++i)
+    unrolled<N>([&](std::size_t i) __attribute__((always_inline)) {
       cos[i] = load_pack(rows.cos + at(i)), sin[i] = load_pack(rows.sin + at(i));
+    });
   for (; rows.count > 0; --rows.count) {
-    for (std::size_t i = 0; i < N; i += once)
+    unrolled<N / once>([&](std::size_t part) __attribute__((always_inline)) {
+      const std::size_t i = part * once;
       turn_packs<once, Adjacent>(
           rows.in + at(i), rows.out + at(i), gap,
-          [&](std::size_t n) { return Alike ? cos[i + n] : load_pack(rows.cos + at(i + n)); },
-          [&](std::size_t n) { return Alike ? sin[i + n] : load_pack(rows.sin + at(i + n)); });
+          [&](std::size_t n)
+              __attribute__((always_inline)) { return Alike ? cos[i + n] : load_pack(rows.cos + at(i + n)); },
+          [&](std::size_t n) __attribute__((always_inline)) {
+            return Alike ? sin[i + n] : load_pack(rows.sin + at(i + n));
+          });
+    });
     rows.in += rows.in_stride, rows.out += rows.out_stride;
     if constexpr (!Alike) rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
   }
@@ -122,16 +138,17 @@ void turn_any_rows(Rows<S> rows, Index gap, Index n) {
 template <bool Adjacent, scalar_type S>
 void turn_rows(const Rows<S>& rows, Index gap, Index n) {
   constexpr Index step = pack_size<compute_t<S>>;
-  constexpr std::size_t most = packs_kept;
   const bool alike = rows.turn_stride == 0;
   // The usual heads have a loop of their own.
-  if (n == 2 * step)
-    return alike ? turn_rows_of<2, Adjacent, true>(rows, gap) : turn_rows_of<2, Adjacent, false>(rows, gap);
-  if (n == 4 * step)
-    return alike ? turn_rows_of<4, Adjacent, true>(rows, gap) : turn_rows_of<4, Adjacent, false>(rows, gap);
-  if (n == static_cast<Index>(most) * step)
-    return alike ? turn_rows_of<most, Adjacent, true>(rows, gap)
-                 : turn_rows_of<most, Adjacent, false>(rows, gap);
+  const auto turn = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    if (alike && N <= packs_kept)
+      turn_rows_of<N, Adjacent, N <= packs_kept>(rows, gap);
+    else
+      turn_rows_of<N, Adjacent, false>(rows, gap);
+  };
+  if (n == 2 * step) return turn(std::integral_constant<std::size_t, 2>());
+  if (n == 4 * step) return turn(std::integral_constant<std::size_t, 4>());
+  if (n == 8 * step) return turn(std::integral_constant<std::size_t, 8>());
   turn_any_rows<Adjacent>(rows, gap, n);
 }
 
