@@ -10,8 +10,8 @@
 // the bias is -infinity; its probability is 0 whatever its score holds, NaN included. A query that sees no
 // key gets zeros.
 //
-// Probabilities below e^-87, which are no normal floats, are 0: far keys under ALiBi would make every row
-// slow.
+// A probability too small for a normal float (double for double) is 0: the far keys of ALiBi would otherwise
+// make every row slow.
 
 #include <algorithm>
 #include <array>
@@ -156,7 +156,7 @@ class SoftmaxRow {
   [[gnu::always_inline]] static Pack<C> larger(Pack<C> a, Pack<C> b) {
     using Mask = decltype(a < b);
     const Mask take = (b > a) | (b != b);
-    return (Pack<C>)(((Mask)b & take) | ((Mask)a & ~take));
+    return (Pack<C>)select(take, (Mask)b, (Mask)a);
   }
 
   /// x = scale in + bias, and -infinity for what is hidden and for the rest of the last pack. Returns the
@@ -180,7 +180,7 @@ class SoftmaxRow {
     const auto put = [&](Pack<C> score) {
       const Pack<C> added = load_pack(added_.data() + j), sum = multiply_add(score, broadcast(scale_), added);
       const Mask out_of_sight = added == hidden;
-      const auto x = (Pack<C>)(((Mask)added & out_of_sight) | ((Mask)sum & ~out_of_sight));
+      const auto x = (Pack<C>)select(out_of_sight, (Mask)added, (Mask)sum);
       most = larger(most, x);
       store_pack(x_.data() + j, x);
     };

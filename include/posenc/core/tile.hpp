@@ -22,19 +22,12 @@ inline constexpr Index tile_elements = 1024;
 template <class C>
 using TileBuffer = std::array<C, static_cast<std::size_t>(tile_elements)>;
 
-/// to[i] = from[i], widened, and rounded.
-template <scalar_type S>
-inline void load_run(const S* from, Index n, compute_t<S>* to) {
+/// to[i] = from[i], widened or rounded.
+template <scalar_type From, scalar_type To>
+inline void convert_run(const From* from, Index n, To* to) {
+  constexpr Index step = pack_size<compute_t<From>>;
   Index i = 0;
-  for (; i + pack_size<compute_t<S>> <= n; i += pack_size<compute_t<S>>)
-    store_pack(to + i, load_pack(from + i));
-  if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
-}
-template <scalar_type S>
-inline void store_run(S* to, Index n, const compute_t<S>* from) {
-  Index i = 0;
-  for (; i + pack_size<compute_t<S>> <= n; i += pack_size<compute_t<S>>)
-    store_pack(to + i, load_pack(from + i));
+  for (; i + step <= n; i += step) store_pack(to + i, load_pack(from + i));
   if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
 }
 
@@ -46,7 +39,7 @@ void load_tile(const View<const S, 2>& tile, compute_t<S>* buffer) {
     for (Index r = 0; r < rows; ++r) {
       const S* from = tile.data() + r * tile.stride(0);
       compute_t<S>* to = buffer + r * columns;
-      load_run(from, columns, to);
+      convert_run(from, columns, to);
     }
   } else {
     for (Index c = 0; c < columns; ++c) {
@@ -64,7 +57,7 @@ void store_tile(const View<S, 2>& tile, const compute_t<S>* buffer) {
     for (Index r = 0; r < rows; ++r) {
       const compute_t<S>* from = buffer + r * columns;
       S* to = tile.data() + r * tile.stride(0);
-      store_run(to, columns, from);
+      convert_run(from, columns, to);
     }
   } else {
     for (Index c = 0; c < columns; ++c) {
