@@ -206,13 +206,13 @@ struct CosSin {
 /// Of phases, in double, as exactly as a result of type C needs.
 template <std::floating_point C>
 [[gnu::always_inline]] inline CosSin cos_sin_of_phase(Phases phase) {
-  phase += std::uint64_t{1} << 61;  // an eighth of a turn: the quarter is now the nearest one
-  const Phases quarter = phase >> 62;
+  constexpr std::uint64_t half_turn = std::uint64_t{1} << 63, quarter_turn = half_turn >> 1;
+  phase += quarter_turn >> 1;  // an eighth of a turn: the upper two bits now count the nearest quarter
   const Pack<double> y = remainder<C>(phase), z = y * y;
-  const auto s = (Phases)(y * sine_over_quarters<C>(z)), c = (Phases)cosine_of_quarters<C>(z);
-  const Phases swapped = (s ^ c) & (std::uint64_t{0} - (quarter & 1u));  // an odd quarter swaps the two
-  const Phases sin_sign = (quarter & 2u) << 62, cos_sign = ((quarter + 1u) & 2u) << 62;
-  return {(Pack<double>)(c ^ swapped ^ cos_sign), (Pack<double>)(s ^ swapped ^ sin_sign)};
+  const Pack<double> s = y * sine_over_quarters<C>(z), c = cosine_of_quarters<C>(z);
+  const auto odd = (phase & quarter_turn) != 0u;  // an odd quarter swaps the two
+  return {(Pack<double>)((Phases)(odd ? s : c) ^ ((phase ^ (phase << 1)) & half_turn)),
+          (Pack<double>)((Phases)(odd ? c : s) ^ (phase & half_turn))};
 }
 
 /// Of the sum of two angles.
@@ -230,12 +230,12 @@ class AngleScratch {
 
  private:
   friend class Angles;
-  static constexpr Index most = 1024;
+  static constexpr std::size_t most = 1024;
   const Angles* of_ = nullptr;
   std::uint64_t start_ = 0;
-  Index first_ = 0, count_ = 0;
+  Index first_ = 0, last_ = 0;  // pairs
   double scale_ = 0;
-  alignas(64) std::array<double, static_cast<std::size_t>(most)> cos_, sin_;
+  alignas(64) std::array<double, most> cos_, sin_;
 };
 
 /// Frequencies, ready to be turned by positions. An immutable value; shared freely between threads.
@@ -250,23 +250,18 @@ class Angles {
   /// `frequencies` in radians per position. Throws std::invalid_argument unless finite and below 2^64 in
   /// magnitude.
   explicit Angles(std::span<const double> frequencies) {
-    std::vector<Turn> turns;
-    for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    for (std::size_t i = 0; i < frequencies.size(); ++i)
       if (!(std::fabs(frequencies[i]) < 0x1p64))
         invalid("frequencies[", i, "]: expected a finite number of radians per position below 2^64, got ",
                 frequencies[i]);
-      turns.push_back(turn_per_position(frequencies[i]));
-    }
-    set(turns);
+    set(frequencies.size(), [&](std::size_t i) { return turn_per_position(frequencies[i]); });
   }
 
   /// The difference of two sets of frequencies, exact: what re-basing a rotated key turns by.
   Angles(std::span<const double> to, std::span<const double> from) {
     const Angles a(to), b(from);
     require_equal("frequencies", a.size(), b.size());
-    std::vector<Turn> turns;
-    for (std::size_t i = 0; i < a.size_; ++i) turns.push_back(a.turn(i) - b.turn(i));
-    set(turns);
+    set(a.size_, [&](std::size_t i) { return a.turn(i) - b.turn(i); });
   }
 
   Index size() const { return static_cast<Index>(size_); }
@@ -278,42 +273,26 @@ class Angles {
                     Index stride, double scale = 1.0) const {
     if constexpr (std::same_as<C, float>) {
       for (Index row = 0; row < rows;) {
-        // A group: rows of one sign whose positions have the same multiple of 16 below them.
-        std::array<Index, static_cast<std::size_t>(offsets)> offset_of;
-        const Magnitude p(at(row));
-        const std::uint64_t start = p.value - p.value % offsets;
-        Index group = 0;
-        for (Magnitude next = p; next.sign == p.sign && next.value - start < offsets;) {
-          offset_of[static_cast<std::size_t>(group++)] =
-              static_cast<Index>(next.value - start) * size() + first;
-          if (row + group == rows || group == static_cast<Index>(offsets)) break;
-          next = Magnitude(at(row + group));
+        const Group group(at, row, rows);
+        for (Index from = first; from < first + count;) {
+          const Index room = AngleScratch::most - static_cast<std::size_t>(from) % block;
+          const Index to = (std::min)(first + count, from + room), place = row * stride + from - first;
+          prepare(scratch, group.start, from, to, scale);
+          turn_on(scratch, group, from, to, cos + place, sin + place, stride);
+          from = to;
         }
-        for (Index from = 0; from < count; from += AngleScratch::most) {
-          const Index n = (std::min)(AngleScratch::most, count - from);
-          prepare(scratch, start, first + from, n, scale);
-          const Index to = row * stride + from;
-          for (Index r = 0; r < group; ++r) {
-            const Index offset = offset_of[static_cast<std::size_t>(r)] + from;
-            const double *const one_cos = offset_cos_.data() + offset, *const one_sin =
-                                                                           offset_sin_.data() + offset;
-            C *const cos_row = cos + to + r * stride, *const sin_row = sin + to + r * stride;
-            for (Index j = 0; j < n; j += step)
-              store(CosSin{load_pack(scratch.cos_.data() + j), load_pack(scratch.sin_.data() + j)} +
-                        CosSin{load_pack(one_cos + j), load_pack(one_sin + j)},
-                    p.sign, n - j, cos_row + j, sin_row + j);
-          }
-        }
-        row += group;
+        row += group.count;
       }
     } else {
       for (Index row = 0; row < rows; ++row) {
         const Magnitude p(at(row));
-        for (Index j = 0; j < count; j += step) {
-          const CosSin exact = cos_sin_of_phase<double>(phase(first + j, p.value));
-          store({exact.cos * scale, exact.sin * scale}, p.sign, count - j, cos + row * stride + j,
-                sin + row * stride + j);
-        }
+        for_packs<pack_size<double>>(
+            first, first + count, [&](std::size_t pair, std::size_t skip, std::size_t n) {
+              const CosSin exact = cos_sin_of_phase<double>(phase(pair, p.value));
+              const Index place = row * stride + static_cast<Index>(pair + skip) - first;
+              store_lanes(cos + place, exact.cos * scale, skip, n);
+              store_lanes(sin + place, with_sign(exact.sin * scale, p.sign), skip, n);
+            });
       }
     }
   }
@@ -328,14 +307,15 @@ class Angles {
   /// The same where each pair has a coordinate of its own, at(j) for pair first + j: several axes, fractions.
   template <std::floating_point C, class At>
   void cos_sin_at(const At& at, Index first, Index count, C* cos, C* sin, double scale = 1.0) const {
-    constexpr Index block = 64;
+    constexpr Index step = pack_size<double>;
     alignas(64) std::array<std::uint64_t, block> phases, flips;
-    alignas(64) std::array<double, block> offset_cos, offset_sin;
-    for (Index from = 0; from < count; from += block) {
-      const Index n = (std::min)(block, count - from);
+    alignas(64) Offset offset;
+    for (Index from = 0; from < count; from += Index{block}) {
+      const Index n = (std::min)(Index{block}, count - from);
       for (Index j = 0; j < n; ++j) {
         const Coordinate c = at(from + j);
         const auto i = static_cast<std::size_t>(j), pair = static_cast<std::size_t>(first + from + j);
+        const std::size_t lane = pair % block;
         const std::uint64_t r = std::same_as<C, float> ? c.whole() % offsets : 0;
         const std::uint64_t whole = c.whole() - r;
         const Turn f = turn(pair);
@@ -343,42 +323,41 @@ class Angles {
                     multiply_high(f.high, c.fraction());
         flips[i] = c.negative() ? std::uint64_t{1} << 63 : 0;
         if constexpr (std::same_as<C, float>) {
-          offset_cos[i] = offset_cos_[static_cast<std::size_t>(r) * size_ + pair];
-          offset_sin[i] = offset_sin_[static_cast<std::size_t>(r) * size_ + pair];
+          const Offset& o = blocks_[pair / block].at[r];
+          offset.cos[i] = o.cos[lane], offset.sin[i] = o.sin[lane];
         }
       }
       for (auto i = static_cast<std::size_t>(n); i % step != 0; ++i)  // the rest of the last pack
-        phases[i] = flips[i] = 0, offset_cos[i] = offset_sin[i] = 0;
+        phases[i] = flips[i] = 0, offset.cos[i] = offset.sin[i] = 0;
       for (Index j = 0; j < n; j += step) {
         CosSin result = cos_sin_of_phase<C>(load_phases(phases.data() + j));
         result.cos *= scale, result.sin *= scale;
-        if constexpr (std::same_as<C, float>)
-          result = result + CosSin{load_pack(offset_cos.data() + j), load_pack(offset_sin.data() + j)};
-        store(result, load_phases(flips.data() + j), n - j, cos + from + j, sin + from + j);
+        if constexpr (std::same_as<C, float>) result = result + offset.pack(static_cast<std::size_t>(j));
+        store_doubles(cos + from + j, result.cos, n - j);
+        store_doubles(sin + from + j, with_sign(result.sin, load_phases(flips.data() + j)), n - j);
       }
     }
   }
 
  private:
-  static constexpr std::uint64_t offsets = 16;
-  static constexpr Index step = pack_size<double>;
-  // Behind the last number, so that the last pack can be read whole. One length whatever the flags: a value
-  // may be made in one translation unit and used in another.
-  static constexpr std::size_t padding = 16;
+  static constexpr std::size_t offsets = 16;
+  // Pairs that lie together in the tables below: a multiple of every pack, and the same whatever the flags,
+  // because a value may be made in one translation unit and used in another.
+  static constexpr std::size_t block = 16;
+  static constexpr std::size_t half = pack_size<double>;  // of a pack of float
 
-  static Phases load_phases(const std::uint64_t* from) {
-    Phases pack;
-    std::memcpy(&pack, from, sizeof pack);
-    return pack;
-  }
-  /// Of position p below 2^63 at the frequencies from pair j on: (high 2^64 + low) p / 2^64 modulo a turn.
-  [[gnu::always_inline]] Phases phase(Index j, std::uint64_t p) const {
-    const Phases position = Phases{} + p, low = load_phases(low_.data() + j);
-    const Phases carried = p >> 32 == 0  // then one half of multiply_high is zero
-                               ? ((low >> 32) * position + (((low & 0xffffffffu) * position) >> 32)) >> 32
-                               : multiply_high(low, position);
-    return load_phases(high_.data() + j) * position + carried;
-  }
+  /// cos and sin of one position in 0 .. 15.
+  struct alignas(64) Offset {
+    std::array<double, block> cos, sin;
+    [[gnu::always_inline]] CosSin pack(std::size_t lane) const {
+      return {load_pack(cos.data() + lane), load_pack(sin.data() + lane)};
+    }
+  };
+  /// What there is to know about neighbouring pairs.
+  struct alignas(64) Block {
+    std::array<std::uint64_t, block> high{}, low{}, whole{};  // of a Turn: what one position advances
+    std::array<Offset, offsets> at;
+  };
   /// A position without its sign, and the sign as a bit of a double.
   struct Magnitude {
     explicit Magnitude(Position position)
@@ -387,40 +366,113 @@ class Angles {
                           : static_cast<std::uint64_t>(position)) {}
     std::uint64_t sign, value;
   };
-  /// Puts cos and sin at `start` into the scratch, if they aren't there.
-  void prepare(AngleScratch& scratch, std::uint64_t start, Index first, Index count, double scale) const {
-    if (scratch.of_ == this && scratch.start_ == start && scratch.first_ == first &&
-        scratch.count_ == count && scratch.scale_ == scale)
-      return;
-    for (Index j = 0; j < count; j += step) {
-      const CosSin base = cos_sin_of_phase<float>(phase(first + j, start));
-      store_pack(scratch.cos_.data() + j, base.cos * scale);
-      store_pack(scratch.sin_.data() + j, base.sin * scale);
+  /// Rows from `row` on, of one sign, whose positions have the same multiple of 16 below them.
+  struct Group {
+    template <class At>
+    Group(const At& at, Index row, Index rows) {
+      const Magnitude p(at(row));
+      sign = p.sign, start = p.value - p.value % offsets;
+      for (Magnitude next = p; next.sign == sign && next.value - start < offsets;) {
+        offset[static_cast<std::size_t>(count++)] = static_cast<std::uint8_t>(next.value - start);
+        if (row + count == rows || count == static_cast<Index>(offsets)) break;
+        next = Magnitude(at(row + count));
+      }
     }
-    scratch.of_ = this, scratch.start_ = start, scratch.first_ = first, scratch.count_ = count;
+    std::uint64_t sign, start;
+    Index count = 0;
+    std::array<std::uint8_t, static_cast<std::size_t>(offsets)> offset{};
+  };
+
+  /// f(pair, skip, n) for every pack of `Width` pairs, from `pair` on, that meets pairs [from, to): in
+  /// numbers [skip, skip + n) of the pack.
+  template <std::size_t Width, class F>
+  [[gnu::always_inline]] static void for_packs(Index from, Index to, const F& f) {
+    const auto begin = static_cast<std::size_t>(from), end = static_cast<std::size_t>(to);
+    for (std::size_t pair = begin - begin % Width; pair < end; pair += Width) {
+      const std::size_t skip = begin > pair ? begin - pair : 0;
+      f(pair, skip, (std::min)(Width, end - pair) - skip);
+    }
+  }
+  static Phases load_phases(const std::uint64_t* from) {
+    Phases pack;
+    std::memcpy(&pack, from, sizeof pack);
+    return pack;
+  }
+  template <class Sign>  // one for the pack, or one for each number
+  [[gnu::always_inline]] static Pack<double> with_sign(Pack<double> x, Sign sign) {
+    return (Pack<double>)((Phases)x ^ sign);
+  }
+  /// Of position p below 2^63 at the frequencies of a pack from `pair` on: (high 2^64 + low) p / 2^64 modulo
+  /// a turn.
+  [[gnu::always_inline]] Phases phase(std::size_t pair, std::uint64_t p) const {
+    const Block& f = blocks_[pair / block];
+    const Phases position = Phases{} + p, low = load_phases(f.low.data() + pair % block);
+    // The lower half of `low` adds less than one to the product where p is below 2^32.
+    const Phases carried = p >> 32 == 0 ? ((low >> 32) * position) >> 32 : multiply_high(low, position);
+    return load_phases(f.high.data() + pair % block) * position + carried;
+  }
+  // These two are functions of their own, so that each has all registers to itself.
+  /// Puts cos and sin of pairs [from, to) at position `start` into the scratch, if they aren't there.
+  [[gnu::noinline]] void prepare(AngleScratch& scratch, std::uint64_t start, Index from, Index to,
+                                 double scale) const {
+    if (scratch.of_ == this && scratch.start_ == start && scratch.first_ == from && scratch.last_ == to &&
+        scratch.scale_ == scale)
+      return;
+    for_packs<2 * half>(from, to, [&](std::size_t pair, std::size_t, std::size_t) {
+      for (const std::size_t at : {pair, pair + half}) {
+        const CosSin base = cos_sin_of_phase<float>(phase(at, start));
+        store_pack(scratch.cos_.data() + at % AngleScratch::most, base.cos * scale);
+        store_pack(scratch.sin_.data() + at % AngleScratch::most, base.sin * scale);
+      }
+    });
+    scratch.of_ = this, scratch.start_ = start, scratch.first_ = from, scratch.last_ = to;
     scratch.scale_ = scale;
   }
-  template <std::floating_point C, class Sign>  // Sign: one for the pack, or one for each number
-  [[gnu::always_inline]] static void store(const CosSin& result, Sign sign, Index count, C* cos, C* sin) {
-    store_doubles(cos, result.cos, count);
-    store_doubles(sin, (Pack<double>)((Phases)result.sin ^ sign), count);
+  /// Turns what is prepared on to the positions of the group, a row each.
+  [[gnu::noinline]] void turn_on(const AngleScratch& scratch, const Group& group, Index from, Index to,
+                                 float* cos, float* sin, Index stride) const {
+    const auto sign = static_cast<std::uint32_t>(group.sign >> 32);
+    for_packs<2 * half>(from, to, [&](std::size_t pair, std::size_t skip, std::size_t n) {
+      const auto start = [&](std::size_t at) {
+        at %= AngleScratch::most;
+        return CosSin{load_pack(scratch.cos_.data() + at), load_pack(scratch.sin_.data() + at)};
+      };
+      const CosSin first = start(pair), second = start(pair + half);
+      const Offset* const on = blocks_[pair / block].at.data();
+      const Index place = static_cast<Index>(pair + skip) - from;
+      float *to_cos = cos + place, *to_sin = sin + place;
+      for (Index r = 0; r < group.count; ++r, to_cos += stride, to_sin += stride) {
+        const Offset& offset = on[group.offset[static_cast<std::size_t>(r)]];
+        const CosSin a = first + offset.pack(pair % block), b = second + offset.pack(pair % block + half);
+        store_lanes(to_cos, narrow_packs(a.cos, b.cos), skip, n);
+        store_lanes(to_sin, (Pack<float>)((Bits32)narrow_packs(a.sin, b.sin) ^ sign), skip, n);
+      }
+    });
   }
 
-  Turn turn(std::size_t i) const { return {whole_[i], high_[i], low_[i]}; }
-  void set(const std::vector<Turn>& turns) {
-    size_ = turns.size();
-    whole_.resize(size_ + padding), high_.resize(size_ + padding), low_.resize(size_ + padding);
-    for (std::size_t i = 0; i < size_; ++i)
-      whole_[i] = turns[i].whole, high_[i] = turns[i].high, low_[i] = turns[i].low;
-    offset_cos_.resize(offsets * size_ + padding), offset_sin_.resize(offsets * size_ + padding);
-    for (std::uint64_t r = 0; r < offsets; ++r)
-      cos_sin(static_cast<Position>(r), 0, size(), offset_cos_.data() + r * size_,
-              offset_sin_.data() + r * size_);
+  Turn turn(std::size_t pair) const {
+    const Block& b = blocks_[pair / block];
+    return {b.whole[pair % block], b.high[pair % block], b.low[pair % block]};
+  }
+  template <class TurnOf>
+  void set(std::size_t size, const TurnOf& turn_of) {
+    size_ = size;
+    blocks_ = std::vector<Block>((size + block - 1) / block);
+    for (std::size_t i = 0; i < size; ++i) {
+      const Turn one = turn_of(i);
+      Block& b = blocks_[i / block];
+      b.whole[i % block] = one.whole, b.high[i % block] = one.high, b.low[i % block] = one.low;
+    }
+    for (std::size_t b = 0; b < blocks_.size(); ++b)
+      for (std::size_t r = 0; r < offsets; ++r) {
+        Offset& offset = blocks_[b].at[r];
+        cos_sin(static_cast<Position>(r), static_cast<Index>(b * block), Index{block}, offset.cos.data(),
+                offset.sin.data());
+      }
   }
 
   std::size_t size_ = 0;
-  std::vector<std::uint64_t> whole_, high_, low_;
-  std::vector<double> offset_cos_, offset_sin_;  // (offsets, size_): of positions 0 .. 15
+  std::vector<Block> blocks_;
 };
 
 }  // namespace detail

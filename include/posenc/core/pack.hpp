@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "posenc/core/scalar.hpp"
 
@@ -100,6 +101,14 @@ template <class C>
 #endif
 }
 
+/// a b, rounded: no compiler fuses it with a sum that follows.
+[[gnu::always_inline]] inline Pack<float> multiply(Pack<float> a, Pack<float> b) {
+  return multiply_add(a, b, broadcast(-0.0f));
+}
+[[gnu::always_inline]] inline Pack<double> multiply(Pack<double> a, Pack<double> b) {
+  return multiply_add(a, b, broadcast(-0.0));
+}
+
 /// a where the mask (all ones or all zeros per number) is set, else b.
 template <class U>
 [[gnu::always_inline]] inline U select(U mask, U a, U b) {
@@ -139,6 +148,18 @@ template <bool Second, class P>
   else
     return __builtin_shufflevector(a, b, h, h + n, h + 1, h + n + 1, h + 2, h + n + 2, h + 3, h + n + 3,
                                    h + 4, h + n + 4, h + 5, h + n + 5, h + 6, h + n + 6, h + 7, h + n + 7);
+}
+
+/// (a0, a1, ..., b0, b1, ...).
+template <class P>
+[[gnu::always_inline]] inline auto concatenate(P a, P b) {
+  constexpr std::size_t size = sizeof(P) / sizeof(a[0]);
+  if constexpr (size == 2)
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3);
+  else if constexpr (size == 4)
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+  else
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 }
 
 // ---- 16 bits. All float values, subnormal ones too; the rounding is to nearest, ties to even.
@@ -217,7 +238,16 @@ using Bits32 = Pack<std::uint32_t>;
 
 /// bfloat16 is the upper half of a float.
 [[gnu::always_inline]] inline Pack<float> bfloat16_to_float(Bits16 bfloat16) {
+#if defined(__AVX512BW__)
+  // Word i to the upper half of number i, in one step.
+  const __m512i from =
+      _mm512_set_epi32(0xf0000, 0xe0000, 0xd0000, 0xc0000, 0xb0000, 0xa0000, 0x90000, 0x80000, 0x70000,
+                       0x60000, 0x50000, 0x40000, 0x30000, 0x20000, 0x10000, 0);
+  return (Pack<float>)_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, from,
+                                                     _mm512_castsi256_si512((__m256i)bfloat16));
+#else
   return (Pack<float>)(to_32_bits(bfloat16) << 16);
+#endif
 }
 
 [[gnu::always_inline]] inline Bits16 float_to_bfloat16_portable(Pack<float> values) {
@@ -226,14 +256,38 @@ using Bits32 = Pack<std::uint32_t>;
   return to_16_bits(select((Bits32)(values != values), nan, rounded));
 }
 
-[[gnu::always_inline]] inline Bits16 float_to_bfloat16(Pack<float> values) {
+// The instruction rounds as it should, but takes subnormal numbers for zero and has a NaN of its own: whether
+// none of the packs holds one of these.
+template <class... Packs>
+[[gnu::always_inline]] inline bool bfloat16_instruction_fits([[maybe_unused]] const Packs&... packs) {
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__)
-  // The instruction rounds as it should, but takes subnormal numbers for zero and has a NaN of its own.
   constexpr int special = 0x01 | 0x20 | 0x80;  // quiet NaN, subnormal, signalling NaN
-  if (__builtin_expect(_mm512_fpclass_ps_mask(values, special) == 0, 1))
-    return (Bits16)_mm512_maskz_cvtneps_pbh(0xffff, values);
+  return __builtin_expect((0 | ... | _mm512_fpclass_ps_mask(packs, special)) == 0, 1);
+#else
+  return false;
 #endif
+}
+
+/// The same where it fits.
+[[gnu::always_inline]] inline Bits16 float_to_bfloat16_by_instruction(Pack<float> values) {
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)
+  return (Bits16)_mm512_maskz_cvtneps_pbh(0xffff, values);
+#else
   return float_to_bfloat16_portable(values);
+#endif
+}
+
+[[gnu::always_inline]] inline auto float_to_bfloat16_by_instruction(Pack<float> first, Pack<float> second) {
+#if defined(__AVX512BF16__) && defined(__AVX512DQ__)
+  return (Pack<std::uint16_t>)_mm512_maskz_cvtne2ps_pbh(0xffffffffu, second, first);
+#else
+  return concatenate(float_to_bfloat16_portable(first), float_to_bfloat16_portable(second));
+#endif
+}
+
+[[gnu::always_inline]] inline Bits16 float_to_bfloat16(Pack<float> values) {
+  return bfloat16_instruction_fits(values) ? float_to_bfloat16_by_instruction(values)
+                                           : float_to_bfloat16_portable(values);
 }
 
 // ---- memory: any alignment, any scalar type
@@ -270,6 +324,45 @@ template <scalar_type S>
   }
 }
 
+/// Asks for the n numbers that are `ahead` of `from`, in memory of anyone or nobody: a processor sees a run
+/// coming, but not early enough, and not where the next run begins.
+template <class S>
+[[gnu::always_inline]] inline void prefetch(const S* from, Index ahead, Index n) {
+  constexpr std::uintptr_t size = sizeof(S), line = 64;
+  const auto first = reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(ahead) * size;
+  const std::uintptr_t bytes = static_cast<std::uintptr_t>(n) * size;
+  for (std::uintptr_t i = 0; i < bytes; i += line)
+    __builtin_prefetch(reinterpret_cast<const void*>(first + i), 1);
+}
+/// How far ahead of the work that pays, in bytes; and where smaller memory is near anyway.
+inline constexpr Index prefetch_ahead = 8192, prefetch_from = 1 << 20;
+
+/// store_pack for several packs: what has to be asked of the numbers is asked of all of them together.
+/// Joined: packs 2 i and 2 i + 1 are neighbours in memory.
+template <bool Joined, scalar_type S, std::size_t N>
+[[gnu::always_inline]] inline void store_packs(S* const (&to)[N], const Pack<compute_t<S>> (&packs)[N]) {
+  const auto store = [](void* at, auto bits) __attribute__((always_inline)) {
+    std::memcpy(at, &bits, sizeof bits);
+  };
+  [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+    if constexpr (std::same_as<S, Eigen::bfloat16>) {
+      if (bfloat16_instruction_fits(packs[i]...)) {
+        if constexpr (Joined)
+          ((i % 2 == 0 ? store(to[i], float_to_bfloat16_by_instruction(packs[i], packs[i + 1 - i % 2]))
+                       : void()),
+           ...);
+        else
+          (store(to[i], float_to_bfloat16_by_instruction(packs[i])), ...);
+      } else {
+        (store(to[i], float_to_bfloat16_portable(packs[i])), ...);
+      }
+    } else {
+      (store_pack(to[i], packs[i]), ...);
+    }
+  }
+  (std::make_index_sequence<N>());
+}
+
 /// The first `count` numbers of a pack, the others zero.
 template <scalar_type S>
 inline Pack<compute_t<S>> load_part(const S* from, Index count) {
@@ -282,6 +375,33 @@ inline void store_part(S* to, Pack<compute_t<S>> pack, Index count) {
   S part[static_cast<std::size_t>(pack_size<compute_t<S>>)];
   store_pack(part, pack);
   for (Index i = 0; i < count; ++i) to[i] = part[i];
+}
+
+/// to[i] = f(from[i]...) for i in [0, n): f of packs, the numbers widened before it and rounded after.
+template <scalar_type To, class F, scalar_type... From>
+inline void map_run(To* to, Index n, const F& f, const From*... from) {
+  constexpr Index step = pack_size<compute_t<To>>;
+  Index i = 0;
+  for (; i + step <= n; i += step) store_pack(to + i, f(load_pack(from + i)...));
+  if (i < n) store_part(to + i, f(load_part(from + i, n - i)...), n - i);
+}
+
+/// Numbers [skip, skip + count) of a pack.
+template <std::floating_point C>
+[[gnu::always_inline]] inline void store_lanes(C* to, Pack<C> pack, std::size_t skip, std::size_t count) {
+  if (count == std::size_t{pack_size<C>}) {
+    store_pack(to, pack);
+  } else {
+    C numbers[std::size_t{pack_size<C>}];
+    store_pack(numbers, pack);
+    for (std::size_t i = 0; i < count; ++i) to[i] = numbers[skip + i];
+  }
+}
+
+/// Two packs of double as one of float, rounded.
+[[gnu::always_inline]] inline Pack<float> narrow_packs(Pack<double> first, Pack<double> second) {
+  using Half = PackLike<float, double>;
+  return concatenate(__builtin_convertvector(first, Half), __builtin_convertvector(second, Half));
 }
 
 /// The first `count` numbers of a pack, as a float or double each.

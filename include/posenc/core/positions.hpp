@@ -214,9 +214,9 @@ struct PositionsFactory {
   template <class T>
   static Positions owning(Positions::Kind kind, std::vector<T> values, Index axes, Index rows, Index count) {
     Positions at;
-    const auto owner = std::make_shared<const std::vector<T>>(std::move(values));
-    at.kind_ = kind;
-    at.data_ = owner->data(), at.owner_ = owner;
+    const auto* owned = new std::vector<T>(std::move(values));
+    at.owner_.reset(owned);
+    at.kind_ = kind, at.data_ = owned->data();
     at.axes_ = axes, at.rows_ = rows, at.count_ = count;
     at.axis_stride_ = rows * count, at.stride_ = 1;
     at.row_stride_ = rows == 1 ? 0 : count;  // shared: every row of the batch reads the one there is

@@ -61,21 +61,38 @@ class Table : public Held<S, 2> {
 
   /// row[j] = table(id, first + j) for j in [0, count), widened.
   void load(Position id, Index first, Index count, compute_t<S>* row) const {
-    const S* from = view().data() + id * view().stride(0) + first * view().stride(1);
-    load_tile(View<const S, 2>(from, {1, count}, {0, view().stride(1)}), row);
+    load_tile(View<const S, 2>(at(id, first), {1, count}, {0, view().stride(1)}), row);
   }
-  /// The same times `scale`.
-  void load(Position id, Index first, Index count, compute_t<S>* row, compute_t<S> scale) const {
-    constexpr Index step = pack_size<compute_t<S>>;
+  /// The same times `scale`, rounded, and, where there is an addend, plus addend[j], rounded.
+  void load(Position id, Index first, Index count, compute_t<S>* row, compute_t<S> scale,
+            const compute_t<S>* addend = nullptr) const {
+    using P = Pack<compute_t<S>>;
+    const P by = broadcast(scale);
+    const auto run = [&](const auto* from) {
+      if (addend == nullptr)
+        map_run(
+            row, count, [&](P x) { return multiply(x, by); }, from);
+      else
+        map_run(
+            row, count, [&](P x, P y) { return multiply(x, by) + y; }, from, addend);
+    };
     if (view().stride(1) == 1) {
-      const S* from = view().data() + id * view().stride(0) + first;
-      Index j = 0;
-      for (; j + step <= count; j += step) store_pack(row + j, load_pack(from + j) * scale);
-      if (j < count) store_part(row + j, load_part(from + j, count - j) * scale, count - j);
+      run(at(id, first));
     } else {
       load(id, first, count, row);
-      for (Index j = 0; j < count; ++j) row[j] *= scale;
+      run(row);
     }
+  }
+  /// Asks for a row that will be loaded soon.
+  void expect(Position id, Index first, Index count) const {
+    if (view().stride(1) == 1) prefetch(at(id, first), 0, count);
+  }
+  /// Whether that is worth it.
+  bool is_far() const { return view().size() * static_cast<Index>(sizeof(S)) >= prefetch_from; }
+
+ private:
+  const S* at(Position id, Index column) const {
+    return view().data() + id * view().stride(0) + column * view().stride(1);
   }
 };
 

@@ -25,10 +25,8 @@ using TileBuffer = std::array<C, static_cast<std::size_t>(tile_elements)>;
 /// to[i] = from[i], widened or rounded.
 template <scalar_type From, scalar_type To>
 inline void convert_run(const From* from, Index n, To* to) {
-  constexpr Index step = pack_size<compute_t<From>>;
-  Index i = 0;
-  for (; i + step <= n; i += step) store_pack(to + i, load_pack(from + i));
-  if (i < n) store_part(to + i, load_part(from + i, n - i), n - i);
+  map_run(
+      to, n, [](auto pack) { return pack; }, from);
 }
 
 /// buffer[r * tile.extent(1) + c] = tile(r, c), in the order that memory likes.
@@ -70,16 +68,13 @@ void store_tile(const View<S, 2>& tile, const compute_t<S>* buffer) {
 /// sum[r * tile.extent(1) + c] = tile(r, c) + addend[r * tile.extent(1) + c].
 template <scalar_type S>
 void add_tile(const View<const S, 2>& tile, const compute_t<S>* addend, compute_t<S>* sum) {
-  constexpr Index step = pack_size<compute_t<S>>;
   const Index columns = tile.extent(1), n = tile.extent(0) * columns;
+  const auto plus = [](auto x, auto y) { return x + y; };
   if (tile.extent(0) == 1 && tile.stride(1) == 1) {
-    const S* x = tile.data();
-    Index i = 0;
-    for (; i + step <= n; i += step) store_pack(sum + i, load_pack(x + i) + load_pack(addend + i));
-    if (i < n) store_part(sum + i, load_part(x + i, n - i) + load_part(addend + i, n - i), n - i);
+    map_run(sum, n, plus, tile.data(), addend);
   } else {
     load_tile(tile, sum);
-    for (Index i = 0; i < n; ++i) sum[i] += addend[i];
+    map_run(sum, n, plus, sum, addend);
   }
 }
 

@@ -253,8 +253,17 @@ class TokenEmbedding {
   }
 
   /// row[c] = scale E(id, first + c) for c in [0, columns), unchecked: for kernels that fuse it.
-  void load_row(Position id, Index first, Index columns, Compute* row) const {
-    table_.load(id, first, columns, row, scale_);
+  void load_row(Position id, Index first, Index columns, Compute* row,
+                const Compute* addend = nullptr) const {
+    table_.load(id, first, columns, row, scale_, addend);
+  }
+  /// The same for token n of all, asking for the row of one that comes soon.
+  template <class Id, std::size_t Rank>
+  void load_token(const View<const Id, Rank>& ids, Index n, Index first, Index columns, Compute* row,
+                  const Compute* addend = nullptr) const {
+    const Index soon = n + detail::prefetch_ahead / (columns * static_cast<Index>(sizeof(Scalar))) + 1;
+    if (table_.is_far() && soon < ids.size()) table_.expect(detail::id_at(ids, soon), first, columns);
+    load_row(detail::id_at(ids, n), first, columns, row, addend);
   }
 
   /// Throws unless x has the shape of ids and a last axis of d_model, and every id is in the table.
@@ -288,8 +297,7 @@ class TokenEmbedding {
                          [&](const detail::Tile& tile, const Compute*, Compute* result) {
                            const Index row = before + tile.batch * x.extent(1) + tile.seq;
                            for (Index r = 0; r < tile.rows; ++r)
-                             load_row(detail::id_at(ids, row + r), tile.first, tile.columns,
-                                      result + r * tile.columns);
+                             load_token(ids, row + r, tile.first, tile.columns, result + r * tile.columns);
                          });
   }
 

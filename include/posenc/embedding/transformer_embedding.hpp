@@ -146,10 +146,8 @@ class TransformerEmbedding {
           for (Index r = 0; r < tile.rows; ++r) {
             const Index row = tile.batch * out.extent(1) + tile.seq + r;
             C* values = sum + r * tile.columns;
-            token_.load_row(detail::id_at(ids, row), tile.first, tile.columns, values);
-            if (has_positions)
-              detail::add_tile(View<const C, 2>(values, {1, tile.columns}, {tile.columns, 1}),
-                               positions + r * tile.columns, values);
+            token_.load_token(ids, row, tile.first, tile.columns, values,
+                              has_positions ? positions + r * tile.columns : nullptr);
             if (drops)
               dropout_.mask_row(seed, static_cast<std::uint64_t>(row * d_model() + tile.first), tile.columns,
                                 values);

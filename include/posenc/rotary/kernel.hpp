@@ -8,6 +8,7 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <type_traits>
 #include <utility>
@@ -23,25 +24,42 @@ namespace posenc {
 inline namespace v0 {
 namespace detail {
 
-/// Vectors that lie at equal distances and turn together: the heads of a token, by the same angles, or the
-/// positions of a head, each by its own.
+/// Heads that turn alike: vectors at equal distances, each of its pairs by the same cos and sin.
 template <scalar_type S>
-struct Rows {
+struct Heads {
   const S* in;
   S* out;  // in itself, or memory apart from it
   Index count, in_stride, out_stride;
-  const compute_t<S>*cos, *sin;
-  Index turn_stride;  // from the cos of a row to those of the next; 0: all turn alike
+  Index ahead = 0;  // from a number to one that is read a little later; 0: memory needs no such hint
 };
 
-// Packs that are loaded before the first of them is stored: a processor that has to ask whether a load
-// depends on the store just before it can be four times slower. And packs of cos, and as many of sin, that
-// stay in registers while the rows go by.
-#if defined(__AVX512F__)
-inline constexpr std::size_t packs_at_once = 4, packs_kept = 8;
-#else
-inline constexpr std::size_t packs_at_once = 2, packs_kept = 4;
-#endif
+/// A pack of cos and one of sin, as the pairs they turn lie: apart, or side by side in two packs.
+template <bool Adjacent, std::floating_point C>
+struct PackTurn {
+  static constexpr std::size_t packs = Adjacent ? 2 : 1;
+  Pack<C> cos[packs], sin[packs];
+
+  PackTurn() {}  // stays uninitialised
+  [[gnu::always_inline]] PackTurn(Pack<C> c, Pack<C> s) {
+    if constexpr (Adjacent) {
+      cos[0] = interleave_half<false>(c, c), cos[1] = interleave_half<true>(c, c);
+      sin[0] = interleave_half<false>(-s, s), sin[1] = interleave_half<true>(-s, s);
+    } else {
+      cos[0] = c, sin[0] = s;
+    }
+  }
+  // (u[i], w[i]), or, Adjacent, (u[2i], u[2i + 1]) and the same of w.
+  [[gnu::always_inline]] void operator()(Pack<C>& u, Pack<C>& w) const {
+    if constexpr (Adjacent) {
+      u = multiply_add(u, cos[0], swap_neighbours(u) * sin[0]);
+      w = multiply_add(w, cos[1], swap_neighbours(w) * sin[1]);
+    } else {
+      const Pack<C> turned = multiply_add(u, cos[0], -(w * sin[0]));
+      w = multiply_add(w, cos[0], u * sin[0]);
+      u = turned;
+    }
+  }
+};
 
 /// f(0), ..., f(N - 1), written out: packs in an array only stay in registers where no loop counts them.
 template <std::size_t N, class F>
@@ -50,123 +68,146 @@ template <std::size_t N, class F>
   (std::make_index_sequence<N>());
 }
 
-// N packs of pairs (u[i], u[i + gap]), or, Adjacent, of pairs (x[2i], x[2i + 1]), turned by cos(n) and
-// sin(n).
-template <std::size_t N, bool Adjacent, scalar_type S, class Cos, class Sin>
-[[gnu::always_inline]] inline void turn_packs(const S* in, S* out, Index gap, const Cos& cos,
-                                              const Sin& sin) {
-  using C = compute_t<S>;
-  Pack<C> u[N], w[N];
-  unrolled<N>([&](std::size_t n) __attribute__((always_inline)) {
-    const Index at = static_cast<Index>(n) * pack_size<C>;
-    u[n] = load_pack(in + at);
-    w[n] = Adjacent ? swap_neighbours(u[n]) : load_pack(in + gap + at);
+// What a processor can do at once. All packs of a step are loaded before the first of them is stored: one
+// that has to ask whether a load depends on the store just before it can be four times slower. And every pack
+// of cos and sin serves several heads: four, or all, where there are registers to keep those of a whole head.
+inline constexpr std::size_t heads_at_once = 4, packs_at_once = 4;
+#if defined(__AVX512F__)
+inline constexpr std::size_t registers_for_turns = 16;
+#else
+inline constexpr std::size_t registers_for_turns = 0;
+#endif
+
+// One pack of the pairs of H heads.
+template <std::size_t H, bool Adjacent, scalar_type S>
+[[gnu::always_inline]] inline void turn_pack(const Heads<S>& heads, Index at, Index second,
+                                             const PackTurn<Adjacent, compute_t<S>>& turn) {
+  Pack<compute_t<S>> x[2 * H];  // of head h: x[2 h] and x[2 h + 1]
+  S* to[2 * H];
+  unrolled<H>([&](std::size_t h) __attribute__((always_inline)) {
+    const S* const from = heads.in + static_cast<Index>(h) * heads.in_stride + at;
+    x[2 * h] = load_pack(from), x[2 * h + 1] = load_pack(from + second);
   });
-  unrolled<N>([&](std::size_t n) __attribute__((always_inline)) {
-    const Index at = static_cast<Index>(n) * pack_size<C>;
-    const Pack<C> c = cos(n), s = sin(n);
-    if constexpr (Adjacent) {
-      store_pack(out + at, multiply_add(u[n], c, w[n] * s));
-    } else {
-      store_pack(out + at, multiply_add(u[n], c, -(w[n] * s)));
-      store_pack(out + gap + at, multiply_add(w[n], c, u[n] * s));
-    }
+  unrolled<H>([&](std::size_t h) __attribute__((always_inline)) {
+    turn(x[2 * h], x[2 * h + 1]);
+    to[2 * h] = heads.out + static_cast<Index>(h) * heads.out_stride + at, to[2 * h + 1] = to[2 * h] + second;
   });
+  store_packs<Adjacent>(to, x);
 }
 
-// The same of the n < pack_size numbers at the end of a row.
+// The n < pack_size pairs at the end of a head.
 template <bool Adjacent, scalar_type S>
-[[gnu::noinline]] void turn_rest(const S* in, S* out, Index gap, const compute_t<S>* cos,
+[[gnu::noinline]] void turn_rest(const S* in, S* out, Index second, const compute_t<S>* cos,
                                  const compute_t<S>* sin, Index n) {
-  const Pack<compute_t<S>> u = load_part(in, n), c = load_part(cos, n), s = load_part(sin, n);
-  if constexpr (Adjacent) {
-    store_part(out, multiply_add(u, c, swap_neighbours(u) * s), n);
-  } else {
-    const Pack<compute_t<S>> w = load_part(in + gap, n);
-    store_part(out, multiply_add(u, c, -(w * s)), n);
-    store_part(out + gap, multiply_add(w, c, u * s), n);
-  }
-}
-
-// Rows of N packs. Where they turn alike, cos and sin stay in registers.
-template <std::size_t N, bool Adjacent, bool Alike, scalar_type S>
-[[gnu::always_inline]] inline void turn_rows_of(Rows<S> rows, Index gap) {
   using C = compute_t<S>;
-  constexpr std::size_t once = N < packs_at_once ? N : packs_at_once;
-  const auto at = [](std::size_t pack) { return static_cast<Index>(pack) * pack_size<C>; };
-  Pack<C> cos[N], sin[N];
-  if constexpr (Alike)
-    unrolled<N>([&](std::size_t i) __attribute__((always_inline)) {
-      cos[i] = load_pack(rows.cos + at(i)), sin[i] = load_pack(rows.sin + at(i));
-    });
-  for (; rows.count > 0; --rows.count) {
-    unrolled<N / once>([&](std::size_t part) __attribute__((always_inline)) {
-      const std::size_t i = part * once;
-      turn_packs<once, Adjacent>(
-          rows.in + at(i), rows.out + at(i), gap,
-          [&](std::size_t n)
-              __attribute__((always_inline)) { return Alike ? cos[i + n] : load_pack(rows.cos + at(i + n)); },
-          [&](std::size_t n) __attribute__((always_inline)) {
-            return Alike ? sin[i + n] : load_pack(rows.sin + at(i + n));
-          });
-    });
-    rows.in += rows.in_stride, rows.out += rows.out_stride;
-    if constexpr (!Alike) rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
-  }
+  const PackTurn<Adjacent, C> turn(load_part(cos, n), load_part(sin, n));
+  const Index in_u = Adjacent ? (std::min)(2 * n, pack_size<C>) : n, in_w = Adjacent ? 2 * n - in_u : n;
+  Pack<C> u = load_part(in, in_u), w = load_part(in + second, in_w);
+  turn(u, w);
+  store_part(out, u, in_u), store_part(out + second, w, in_w);
 }
 
-// Rows of any number of pairs.
-template <bool Adjacent, scalar_type S>
-void turn_any_rows(Rows<S> rows, Index gap, Index n) {
+// H heads of n pairs, pack by pack.
+template <std::size_t H, bool Adjacent, scalar_type S>
+[[gnu::always_inline]] inline void turn_heads(const Heads<S>& heads, const compute_t<S>* cos,
+                                              const compute_t<S>* sin, Index gap, Index n) {
   using C = compute_t<S>;
-  constexpr Index step = pack_size<C>, stride = static_cast<Index>(packs_at_once) * step;
-  for (; rows.count > 0; --rows.count) {
-    Index i = 0;
-    const auto cos = [&](std::size_t m) { return load_pack(rows.cos + i + static_cast<Index>(m) * step); };
-    const auto sin = [&](std::size_t m) { return load_pack(rows.sin + i + static_cast<Index>(m) * step); };
-    for (; i + stride <= n; i += stride)
-      turn_packs<packs_at_once, Adjacent>(rows.in + i, rows.out + i, gap, cos, sin);
-    for (; i + step <= n; i += step) turn_packs<1, Adjacent>(rows.in + i, rows.out + i, gap, cos, sin);
-    if (i < n) turn_rest<Adjacent>(rows.in + i, rows.out + i, gap, rows.cos + i, rows.sin + i, n - i);
-    rows.in += rows.in_stride, rows.out += rows.out_stride;
-    rows.cos += rows.turn_stride, rows.sin += rows.turn_stride;
-  }
-}
-
-/// Every row: the pairs (u[i], u[i + gap]), i in [0, n), or, Adjacent, the pairs (x[2i], x[2i + 1]) of n
-/// numbers, with cos and sin as adjacent_row makes them.
-template <bool Adjacent, scalar_type S>
-void turn_rows(const Rows<S>& rows, Index gap, Index n) {
-  constexpr Index step = pack_size<compute_t<S>>;
-  const bool alike = rows.turn_stride == 0;
-  // The usual heads have a loop of their own.
-  const auto turn = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
-    if (alike && N <= packs_kept)
-      turn_rows_of<N, Adjacent, N <= packs_kept>(rows, gap);
-    else
-      turn_rows_of<N, Adjacent, false>(rows, gap);
-  };
-  if (n == 2 * step) return turn(std::integral_constant<std::size_t, 2>());
-  if (n == 4 * step) return turn(std::integral_constant<std::size_t, 4>());
-  if (n == 8 * step) return turn(std::integral_constant<std::size_t, 8>());
-  turn_any_rows<Adjacent>(rows, gap, n);
-}
-
-/// For pairs that lie side by side: (first x0, x0, first x1, x1, ...) of the n numbers x in the second half
-/// of `row`. `first` is 1 for cos, and -1 for sin, with which the neighbour is multiplied.
-template <std::floating_point C>
-void adjacent_row(C* row, Index n, C first) {
-  const C* x = row + n;  // what is written has always been read before
+  constexpr Index step = pack_size<C>, width = Adjacent ? 2 : 1;
+  const Index second = Adjacent ? step : gap;
+  for (Index h = 0; h < static_cast<Index>(H); ++h)
+    if (heads.ahead != 0) prefetch(heads.in + h * heads.in_stride, heads.ahead, 2 * n);
   Index i = 0;
-  for (; i + pack_size<C> <= n; i += pack_size<C>) {
-    const Pack<C> one = load_pack(x + i), signed_one = one * first;
-    store_pack(row + 2 * i, interleave_half<false>(signed_one, one));
-    store_pack(row + 2 * i + pack_size<C>, interleave_half<true>(signed_one, one));
+  for (; i + step <= n; i += step)
+    turn_pack<H, Adjacent>(heads, width * i, second,
+                           PackTurn<Adjacent, C>(load_pack(cos + i), load_pack(sin + i)));
+  if (i < n)
+    for (Index h = 0; h < static_cast<Index>(H); ++h)
+      turn_rest<Adjacent>(heads.in + h * heads.in_stride + width * i,
+                          heads.out + h * heads.out_stride + width * i, second, cos + i, sin + i, n - i);
+}
+
+// Any number of heads of N packs of pairs, the turns in registers.
+template <std::size_t N, bool Adjacent, scalar_type S>
+[[gnu::always_inline]] inline void turn_heads_kept(Heads<S> heads, const compute_t<S>* cos,
+                                                   const compute_t<S>* sin) {
+  using C = compute_t<S>;
+  constexpr Index step = pack_size<C>, width = Adjacent ? 2 : 1, second = Adjacent ? step : step * Index{N};
+  constexpr std::size_t once = N < packs_at_once ? N : packs_at_once;
+  PackTurn<Adjacent, C> turn[N];
+  const auto at = [](std::size_t n) { return static_cast<Index>(n) * step; };
+  unrolled<N>([&](std::size_t n) __attribute__((always_inline)) {
+    turn[n] = PackTurn<Adjacent, C>(load_pack(cos + at(n)), load_pack(sin + at(n)));
+  });
+  for (; heads.count > 0; --heads.count) {
+    if (heads.ahead != 0) prefetch(heads.in, heads.ahead, 2 * step * Index{N});
+    unrolled<N / once>([&](std::size_t part) __attribute__((always_inline)) {
+      constexpr std::size_t next = Adjacent ? 2 : 1, w = Adjacent ? 1 : once;  // in the order of memory
+      Pack<C> x[2 * once];
+      S* to[2 * once];
+      unrolled<once>([&](std::size_t n) __attribute__((always_inline)) {
+        const S* const from = heads.in + width * at(part * once + n);
+        x[next * n] = load_pack(from), x[next * n + w] = load_pack(from + second);
+      });
+      unrolled<once>([&](std::size_t n) __attribute__((always_inline)) {
+        turn[part * once + n](x[next * n], x[next * n + w]);
+        to[next * n] = heads.out + width * at(part * once + n), to[next * n + w] = to[next * n] + second;
+      });
+      store_packs<true>(to, x);
+    });
+    heads.in += heads.in_stride, heads.out += heads.out_stride;
   }
-  for (; i < n; ++i) {
-    const C one = x[i];
-    row[2 * i] = one * first, row[2 * i + 1] = one;
+}
+
+/// Every head: the pairs (u[i], u[i + gap]), i in [0, n), or, Adjacent, (x[2i], x[2i + 1]), by cos[i] and
+/// sin[i].
+template <bool Adjacent, scalar_type S>
+[[gnu::always_inline]] inline void turn_token(Heads<S> heads, const compute_t<S>* cos,
+                                              const compute_t<S>* sin, Index gap, Index n) {
+  const auto skip = [&](Index count) {
+    heads.in += count * heads.in_stride, heads.out += count * heads.out_stride, heads.count -= count;
+  };
+  constexpr Index together{heads_at_once};
+  for (; heads.count >= together; skip(together))
+    turn_heads<heads_at_once, Adjacent>(heads, cos, sin, gap, n);
+  for (; heads.count > 0; skip(1)) turn_heads<1, Adjacent>(heads, cos, sin, gap, n);
+}
+
+/// A token, or several whose heads and turns lie at equal distances.
+template <scalar_type S>
+struct Tokens {
+  Heads<S> heads;  // of the first
+  Index count, in_stride, out_stride;
+  const compute_t<S>*cos, *sin;
+  Index turn_stride;
+};
+
+template <bool Adjacent, scalar_type S>
+void turn_tokens(Tokens<S> tokens, Index gap, Index n) {
+  using C = compute_t<S>;
+  const auto each_token = [&](const auto& f) __attribute__((always_inline)) {
+    for (; tokens.count > 0; --tokens.count) {
+      f();
+      tokens.heads.in += tokens.in_stride, tokens.heads.out += tokens.out_stride;
+      tokens.cos += tokens.turn_stride, tokens.sin += tokens.turn_stride;
+    }
+  };
+  // The usual heads have a loop of their own.
+  const auto of_packs = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
+    constexpr Index pairs = pack_size<C> * Index{N};
+    if constexpr (2 * N * PackTurn<Adjacent, C>::packs <= registers_for_turns) {
+      if (tokens.heads.count > Index{heads_at_once}) {
+        each_token([&] { turn_heads_kept<N, Adjacent>(tokens.heads, tokens.cos, tokens.sin); });
+        return;
+      }
+    }
+    each_token([&] { turn_token<Adjacent>(tokens.heads, tokens.cos, tokens.sin, pairs, pairs); });
+  };
+  if (Adjacent || gap == n) {
+    if (n == 2 * pack_size<C>) return of_packs(std::integral_constant<std::size_t, 2>());
+    if (n == 4 * pack_size<C>) return of_packs(std::integral_constant<std::size_t, 4>());
+    if (n == 8 * pack_size<C>) return of_packs(std::integral_constant<std::size_t, 8>());
   }
+  each_token([&] { turn_token<Adjacent>(tokens.heads, tokens.cos, tokens.sin, gap, n); });
 }
 
 /// Where pair i stands in the rotated width: dimensions step i and step i + gap.
@@ -207,8 +248,8 @@ inline constexpr Index angle_elements = 2048;
 /// What turns one tile: `positions` positions of one batch row, `count` pairs from pair `first` on.
 template <std::floating_point C>
 struct Turns {
-  Index positions, first, count, width;
-  const C *cos, *sin;  // (positions, width), packed; width is count, or 2 count as adjacent_row has it
+  Index positions, first, count;
+  const C *cos, *sin;  // (positions, count), packed
 };
 
 /// One head of one tile through packed buffers: any scalar type, any strides, any pairing.
@@ -238,7 +279,7 @@ void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& p
     }
   } else {
     const Index all = turns.positions * turns.count;
-    turn_rows<false, C>({u, u, 1, 0, 0, turns.cos, turns.sin, 0}, tile_elements, all);
+    turn_token<false, C>({u, u, 1, 0, 0}, turns.cos, turns.sin, tile_elements, all);
   }
   store_tile(run(out, pairs.out, 0), u);
   store_tile(run(out, pairs.out, pairs.out.gap), w);
@@ -257,38 +298,58 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   if (out.size() == 0) return;
   const bool in_place = out.data() == in.data() && out.strides() == in.strides();
   const bool direct = in.stride(3) == 1 && out.stride(3) == 1 && pairs.in == pairs.out && !pairs.mismatched;
-  const Index twice = direct && pairs.in.step == 2 ? 2 : 1;
   const bool by_position =
       std::abs(out.stride(2)) <= std::abs(out.stride(1));  // a position's heads lie together
-  // A tile: as many positions as cos and sin have room for. They serve all heads; a head that lies apart from
-  // the others is read by longer runs, which is what memory is quick at.
-  const Index room = direct && !by_position ? angle_elements : tile_elements;
-  const Index width = (std::max)(Index{1}, twice * pairs.count);
+  // A tile: as many positions as cos and sin have room for; they serve all heads.
+  const Index room = direct ? angle_elements : tile_elements;
+  const Index width = (std::max)(Index{1}, pairs.count);
   const Index positions = (std::min)((std::max)(Index{1}, (std::min)(room / width, Index{16})), seq);
-  const Index block = room / (positions * twice);
+  const Index block = room / positions;
   const Index bands = (seq + positions - 1) / positions;
-  const auto turn_heads = [&](Index b, Index s, const Turns<C>& turns) {
+  const auto turn_band = [&](Index b, Index s, const Turns<C>& turns) {
     const auto base = [&]<class T>(const View<T, 4>& x) {
       return x.data() + b * x.stride(0) + s * x.stride(1);
     };
     if (direct) {
       const Index first = pairs.first + pairs.in.step * turns.first;
-      const S* const from = base(in) + first;
-      S* const to = base(out) + first;
-      const auto turn = [&](const Rows<S>& rows) {
-        if (twice == 2)
-          turn_rows<true, S>(rows, 0, turns.width);
+      Tokens<S> tokens{{base(in) + first, base(out) + first, heads, in.stride(2), out.stride(2)},
+                       turns.positions,
+                       in.stride(1),
+                       out.stride(1),
+                       turns.cos,
+                       turns.sin,
+                       turns.count};
+      const auto turn = [&](const Tokens<S>& some) {
+        if (pairs.in.step == 2)
+          turn_tokens<true, S>(some, 0, turns.count);
         else
-          turn_rows<false, S>(rows, pairs.in.gap, turns.width);
+          turn_tokens<false, S>(some, pairs.in.gap, turns.count);
       };
-      if (by_position) {
-        for (Index t = 0; t < turns.positions; ++t)
-          turn({from + t * in.stride(1), to + t * out.stride(1), heads, in.stride(2), out.stride(2),
-                turns.cos + t * turns.width, turns.sin + t * turns.width, 0});
-      } else {
-        for (Index h = 0; h < heads; ++h)
-          turn({from + h * in.stride(2), to + h * out.stride(2), turns.positions, in.stride(1), out.stride(1),
-                turns.cos, turns.sin, turns.width});
+      constexpr Index bytes = static_cast<Index>(sizeof(S));
+      const bool far = in.size() * bytes >= prefetch_from;
+      if (by_position || !far) {
+        const bool packed = in.stride(2) == dim && in.stride(1) == heads * dim;
+        if (far) tokens.heads.ahead = packed ? prefetch_ahead / bytes : in.stride(1);
+        turn(tokens);
+        return;
+      }
+      // Heads far from one another: some of them by all positions, so that memory is read by runs.
+      const Index together = (std::max)(Index{1}, prefetch_ahead / 2 / (dim * bytes));
+      for (Index h = 0; h < heads; h += together) {
+        tokens.heads.count = (std::min)(together, heads - h);
+        const Index next = h + together < heads ? together * in.stride(2)
+                                                : turns.positions * in.stride(1) - h * in.stride(2);
+        const auto run = [&](Index t, Index end, Index ahead) {
+          Tokens<S> part = tokens;
+          part.heads.in += t * in.stride(1), part.heads.out += t * out.stride(1);
+          part.cos += t * turns.count, part.sin += t * turns.count;
+          part.count = end - t, part.heads.ahead = ahead;
+          turn(part);
+        };
+        const Index rows = (std::min)(turns.positions, Index{2}), last = turns.positions - rows;
+        run(0, last, rows * in.stride(1));
+        run(last, turns.positions, next - last * in.stride(1));
+        tokens.heads.in += together * in.stride(2), tokens.heads.out += together * out.stride(2);
       }
       return;
     }
@@ -313,16 +374,9 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   };
 
   const auto fill_tile = [&](AngleScratch& scratch, Index b, Index s, const Turns<C>& turns, C* cos, C* sin) {
-    const Index plain = turns.width - turns.count;  // adjacent_row reads the second half of a row
-    fill(scratch, b, s, turns.positions, turns.first, turns.count, cos + plain, sin + plain, turns.width);
-    for (Index t = 0; t < turns.positions; ++t, cos += turns.width, sin += turns.width) {
-      if (twice == 2) {
-        adjacent_row(cos, turns.count, C{1});
-        adjacent_row(sin, turns.count, C{-1});
-      }
-      if (transposed)
-        for (Index i = 0; i < turns.width; ++i) sin[i] = -sin[i];
-    }
+    fill(scratch, b, s, turns.positions, turns.first, turns.count, cos, sin, turns.count);
+    if (transposed)
+      for (Index i = 0; i < turns.positions * turns.count; ++i) sin[i] = -sin[i];
   };
 
   const double elements = static_cast<double>(positions * heads * 2 * pairs.count);
@@ -337,15 +391,14 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
       // turns.
       const Index b = shared ? unit % batch : unit / bands, band = shared ? unit / batch : unit % bands;
       const Index s = band * positions;
-      Turns<C> turns{(std::min)(positions, seq - s), 0, 0, 0, cos.data(), sin.data()};
+      Turns<C> turns{(std::min)(positions, seq - s), 0, 0, cos.data(), sin.data()};
       for (; turns.first < pairs.count; turns.first += block) {
         turns.count = (std::min)(block, pairs.count - turns.first);
-        turns.width = twice * turns.count;
         if (!shared || filled_band != band || filled_first != turns.first) {
           fill_tile(scratch, b, s, turns, cos.data(), sin.data());
           filled_band = band, filled_first = turns.first;
         }
-        turn_heads(b, s, turns);
+        turn_band(b, s, turns);
       }
       if (!in_place && 2 * pairs.count < dim) copy_rest(b, s, turns.positions);
     }
@@ -360,9 +413,14 @@ void with_heads(Out& out, const X& x, NamedAxes<rank_of<Out>> axes, const F& f) 
   static_assert(std::same_as<S, scalar_of<X>>, "posenc: out and x must have the same scalar type");
   static_assert(rank_of<Out> == rank_of<X>, "posenc: out and x must have the same rank");
   const auto result = output_view("out", out);
+  const View<S, 4> to = as_bshd("x", result, axes);
+  if (static_cast<const void*>(&out) == static_cast<const void*>(&x)) {
+    f(to, View<const S, 4>(to));
+    return;
+  }
   const auto input = input_view(x);
   require_same_shape("out", input, result);
-  f(as_bshd("x", result, axes), as_bshd("x", input, axes));
+  f(to, as_bshd("x", input, axes));
 }
 
 inline void require_head_dim(Index expected, Index got) {

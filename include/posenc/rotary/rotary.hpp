@@ -197,36 +197,38 @@ class Rotary {
     if (c.extent(2) != pairs_.count)
       detail::invalid("cos: expected ", pairs_.count, " columns, one per pair, got ", c.extent(2));
     require_positions(at, c.extent(0), c.extent(1));
-    const Index seq = c.extent(1),
-                columns = (std::min)(detail::tile_elements, (std::max)(Index{1}, pairs_.count));
-    const Index together = (std::min)(Index{16}, detail::tile_elements / columns);
-    const Index bands = (seq + together - 1) / together;
+    // A tile of 16 positions by 64 pairs at a time, and four of those below each other: what the angles of 64
+    // pairs have in common is then in the nearest cache.
+    constexpr Index rows = 16, columns = detail::tile_elements / rows, together = 4 * rows;
+    const Index seq = c.extent(1), bands = (seq + together - 1) / together;
     const double numbers = static_cast<double>(together * pairs_.count);
     detail::parallel_for(
         device, c.extent(0) * bands, {2 * numbers * sizeof(S), 2 * numbers * sizeof(S), 4 * numbers},
         [&](Index begin, Index end) {
           alignas(64) detail::TileBuffer<C> cos_rows, sin_rows;
           detail::AngleScratch scratch;
-          for (Index unit = begin; unit < end; ++unit) {
-            detail::Tile tile{unit / bands, unit % bands * together, 0, 0, 0};
-            tile.rows = (std::min)(together, seq - tile.seq);
-            for (; tile.first < pairs_.count; tile.first += columns) {
-              tile.columns = (std::min)(columns, pairs_.count - tile.first);
-              const auto to_cos = tile.of(c), to_sin = tile.of(s);
-              const auto fill = [&](C* cos_out, C* sin_out, Index stride) {
-                fill_cos_sin(scratch, at, tile.batch, tile.seq, tile.rows, tile.first, tile.columns, cos_out,
-                             sin_out, stride, frequencies_.attention_factor);
-              };
-              if constexpr (std::same_as<S, C>) {
-                if (to_cos.stride(1) == 1 && to_sin.stride(1) == 1 && to_cos.stride(0) == to_sin.stride(0)) {
-                  fill(to_cos.data(), to_sin.data(), to_cos.stride(0));
-                  continue;
-                }
+          const auto fill_tile = [&](const detail::Tile& tile) {
+            const auto to_cos = tile.of(c), to_sin = tile.of(s);
+            const auto fill = [&](C* cos_out, C* sin_out, Index stride) {
+              fill_cos_sin(scratch, at, tile.batch, tile.seq, tile.rows, tile.first, tile.columns, cos_out,
+                           sin_out, stride, frequencies_.attention_factor);
+            };
+            if constexpr (std::same_as<S, C>) {
+              if (to_cos.stride(1) == 1 && to_sin.stride(1) == 1 && to_cos.stride(0) == to_sin.stride(0)) {
+                fill(to_cos.data(), to_sin.data(), to_cos.stride(0));
+                return;
               }
-              fill(cos_rows.data(), sin_rows.data(), tile.columns);
-              detail::store_tile(to_cos, cos_rows.data());
-              detail::store_tile(to_sin, sin_rows.data());
             }
+            fill(cos_rows.data(), sin_rows.data(), tile.columns);
+            detail::store_tile(to_cos, cos_rows.data());
+            detail::store_tile(to_sin, sin_rows.data());
+          };
+          for (Index unit = begin; unit < end; ++unit) {
+            const Index first_row = unit % bands * together, last_row = (std::min)(seq, first_row + together);
+            for (Index first = 0; first < pairs_.count; first += columns)
+              for (Index row = first_row; row < last_row; row += rows)
+                fill_tile({unit / bands, row, (std::min)(rows, last_row - row), first,
+                           (std::min)(columns, pairs_.count - first)});
           }
         });
   }
@@ -237,8 +239,13 @@ class Rotary {
   void fill_cos_sin(detail::AngleScratch& scratch, const Positions& at, Index row, Index i, Index tokens,
                     Index first, Index count, C* cos, C* sin, Index stride, double scale) const {
     if (angle_mode_ == AngleMode::exact && axes_ == 1 && at.is_integer()) {
-      const auto position = [&](Index t) { return at(row, i + t); };
-      angles_.cos_sin_rows(scratch, position, tokens, first, count, cos, sin, stride, scale);
+      const auto fill = [&](const auto& position) {
+        angles_.cos_sin_rows(scratch, position, tokens, first, count, cos, sin, stride, scale);
+      };
+      if (at.is_consecutive())
+        fill([start = at(row, i)](Index t) { return start + t; });
+      else
+        fill([&](Index t) { return at(row, i + t); });
       return;
     }
     for (Index t = 0; t < tokens; ++t, cos += stride, sin += stride) {

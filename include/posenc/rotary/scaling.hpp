@@ -50,28 +50,21 @@ inline bool depends_on_length(const RotaryScaling& scaling) {
 /// ignore the length. Throws as the scheme's own function does.
 inline RotaryFrequencies scaled_frequencies(const RotaryConfig& config, const RotaryScaling& scaling,
                                             Index seq_len) {
-  return std::visit(
-      [&]<class Scheme>(const Scheme& scheme) -> RotaryFrequencies {
-        if constexpr (std::is_same_v<Scheme, DefaultScaling>)
-          return rotary_frequencies(config);
-        else if constexpr (std::is_same_v<Scheme, LinearConfig>)
-          return linear_scaled(rotary_frequencies(config), scheme.factor);
-        else if constexpr (std::is_same_v<Scheme, DynamicNtkConfig>)
-          return dynamic_ntk_frequencies(config, scheme, seq_len);
-        else if constexpr (std::is_same_v<Scheme, NtkAlphaConfig>)
-          return ntk_alpha_frequencies(config, scheme.alpha);
-        else if constexpr (std::is_same_v<Scheme, YarnConfig>)
-          return yarn_frequencies(config, scheme);
-        else if constexpr (std::is_same_v<Scheme, LongRopeConfig>)
-          return longrope_frequencies(config, scheme, longrope_choice(scheme, seq_len));
-        else if constexpr (std::is_same_v<Scheme, Llama3Config>)
-          return llama3_scaled(rotary_frequencies(config), scheme);
-        else if constexpr (std::is_same_v<Scheme, ProportionalConfig>)
-          return proportional_frequencies(config, scheme);
-        else
-          return ggml_yarn_frequencies(config, scheme);
-      },
-      scaling);
+  if (const auto* linear = std::get_if<LinearConfig>(&scaling))
+    return linear_scaled(rotary_frequencies(config), linear->factor);
+  if (const auto* dynamic = std::get_if<DynamicNtkConfig>(&scaling))
+    return dynamic_ntk_frequencies(config, *dynamic, seq_len);
+  if (const auto* ntk = std::get_if<NtkAlphaConfig>(&scaling))
+    return ntk_alpha_frequencies(config, ntk->alpha);
+  if (const auto* yarn = std::get_if<YarnConfig>(&scaling)) return yarn_frequencies(config, *yarn);
+  if (const auto* longrope = std::get_if<LongRopeConfig>(&scaling))
+    return longrope_frequencies(config, *longrope, longrope_choice(*longrope, seq_len));
+  if (const auto* llama3 = std::get_if<Llama3Config>(&scaling))
+    return llama3_scaled(rotary_frequencies(config), *llama3);
+  if (const auto* proportional = std::get_if<ProportionalConfig>(&scaling))
+    return proportional_frequencies(config, *proportional);
+  if (const auto* yarn = std::get_if<GgmlYarnConfig>(&scaling)) return ggml_yarn_frequencies(config, *yarn);
+  return rotary_frequencies(config);  // DefaultScaling
 }
 
 }  // namespace v0
