@@ -30,8 +30,16 @@ struct Heads {
   const S* in;
   S* out;  // in itself, or memory apart from it
   Index count, in_stride, out_stride;
-  Index ahead = 0;  // from a number to one that is read a little later; 0: memory needs no such hint
+  // From a number to one that comes a little later, for `in`, and for `out` where that is apart; 0: no hint.
+  Index ahead = 0, out_ahead = 0;
 };
+
+// Asks for the n numbers that come later.
+template <scalar_type S>
+[[gnu::always_inline]] inline void prefetch(const Heads<S>& heads, Index head, Index n) {
+  if (heads.ahead != 0) prefetch(heads.in + head * heads.in_stride, heads.ahead, n);
+  if (heads.out_ahead != 0) prefetch(heads.out + head * heads.out_stride, heads.out_ahead, n);
+}
 
 /// A pack of cos and one of sin, as the pairs they turn lie: apart, or side by side in two packs.
 template <bool Adjacent, std::floating_point C>
@@ -114,8 +122,7 @@ template <std::size_t H, bool Adjacent, scalar_type S>
   using C = compute_t<S>;
   constexpr Index step = pack_size<C>, width = Adjacent ? 2 : 1;
   const Index second = Adjacent ? step : gap;
-  for (Index h = 0; h < static_cast<Index>(H); ++h)
-    if (heads.ahead != 0) prefetch(heads.in + h * heads.in_stride, heads.ahead, 2 * n);
+  for (Index h = 0; h < static_cast<Index>(H); ++h) prefetch(heads, h, 2 * n);
   Index i = 0;
   for (; i + step <= n; i += step)
     turn_pack<H, Adjacent>(heads, width * i, second,
@@ -139,7 +146,7 @@ template <std::size_t N, bool Adjacent, scalar_type S>
     turn[n] = PackTurn<Adjacent, C>(load_pack(cos + at(n)), load_pack(sin + at(n)));
   });
   for (; heads.count > 0; --heads.count) {
-    if (heads.ahead != 0) prefetch(heads.in, heads.ahead, 2 * step * Index{N});
+    prefetch(heads, 0, 2 * step * Index{N});
     unrolled<N / once>([&](std::size_t part) __attribute__((always_inline)) {
       constexpr std::size_t next = Adjacent ? 2 : 1, w = Adjacent ? 1 : once;  // in the order of memory
       Pack<C> x[2 * once];
@@ -327,28 +334,37 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
       };
       constexpr Index bytes = static_cast<Index>(sizeof(S));
       const bool far = in.size() * bytes >= prefetch_from;
+      const auto hint = [&](Tokens<S>& some, const auto& ahead_in) {
+        some.heads.ahead = ahead_in(in);
+        if (!in_place) some.heads.out_ahead = ahead_in(out);
+      };
       if (by_position || !far) {
-        const bool packed = in.stride(2) == dim && in.stride(1) == heads * dim;
-        if (far) tokens.heads.ahead = packed ? prefetch_ahead / bytes : in.stride(1);
+        if (far)
+          hint(tokens, [&](const auto& x) {
+            const bool packed = x.stride(2) == dim && x.stride(1) == heads * dim;
+            return packed ? prefetch_ahead / bytes : x.stride(1);
+          });
         turn(tokens);
         return;
       }
       // Heads far from one another: some of them by all positions, so that memory is read by runs.
       const Index together = (std::max)(Index{1}, prefetch_ahead / 2 / (dim * bytes));
+      const Index rows = (std::min)(turns.positions, Index{2}), last = turns.positions - rows;
       for (Index h = 0; h < heads; h += together) {
         tokens.heads.count = (std::min)(together, heads - h);
-        const Index next = h + together < heads ? together * in.stride(2)
-                                                : turns.positions * in.stride(1) - h * in.stride(2);
-        const auto run = [&](Index t, Index end, Index ahead) {
+        const auto run = [&](Index t, Index end, const auto& ahead_in) {
           Tokens<S> part = tokens;
           part.heads.in += t * in.stride(1), part.heads.out += t * out.stride(1);
           part.cos += t * turns.count, part.sin += t * turns.count;
-          part.count = end - t, part.heads.ahead = ahead;
+          part.count = end - t;
+          hint(part, ahead_in);
           turn(part);
         };
-        const Index rows = (std::min)(turns.positions, Index{2}), last = turns.positions - rows;
-        run(0, last, rows * in.stride(1));
-        run(last, turns.positions, next - last * in.stride(1));
+        run(0, last, [&](const auto& x) { return rows * x.stride(1); });
+        run(last, turns.positions, [&](const auto& x) {  // the first of the next heads, or of the next tile
+          return h + together < heads ? together * x.stride(2) - last * x.stride(1)
+                                      : rows * x.stride(1) - h * x.stride(2);
+        });
         tokens.heads.in += together * in.stride(2), tokens.heads.out += together * out.stride(2);
       }
       return;
