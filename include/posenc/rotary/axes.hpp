@@ -8,7 +8,8 @@
 //   M-RoPE, interleaved (Qwen3-VL)     thwthw..tttt      mrope_interleaved(f, {24, 20, 20})
 //   ERNIE 4.5 VL                       hwhw..tttt        ernie_sections(f, {22, 22, 20})
 //   Hunyuan (text, w, h, image)        four runs         mrope_sections(f, {16, 16, 16, 16})
-//   Qwen vision, SAM, Llama 4 vision   hhh..www..        axial_frequencies({head_dim, 2, theta})
+//   Qwen vision                        hhh..www..        axial_frequencies({head_dim, 2, theta})
+//   SAM, Llama 4 vision, axes (w, h)   www..hhh..        the same
 //   Kimi vision, axes (w, h)           whwh..            the same with AxialOrder::interleaved
 //   Pixtral                            hhh..www..        pixtral_frequencies(head_dim): one ladder, split
 //   DINOv3, coordinates in [-1, 1]     hhh..www..        dinov3_frequencies(head_dim)

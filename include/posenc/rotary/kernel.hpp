@@ -105,11 +105,12 @@ template <std::size_t H, bool Adjacent, scalar_type S>
 
 // The n < pack_size pairs at the end of a head.
 template <bool Adjacent, scalar_type S>
-[[gnu::noinline]] void turn_rest(const S* in, S* out, Index second, const compute_t<S>* cos,
+[[gnu::noinline]] void turn_rest(const S* in, S* out, Index gap, const compute_t<S>* cos,
                                  const compute_t<S>* sin, Index n) {
   using C = compute_t<S>;
   const PackTurn<Adjacent, C> turn(load_part(cos, n), load_part(sin, n));
   const Index in_u = Adjacent ? (std::min)(2 * n, pack_size<C>) : n, in_w = Adjacent ? 2 * n - in_u : n;
+  const Index second = Adjacent ? in_u : gap;
   Pack<C> u = load_part(in, in_u), w = load_part(in + second, in_w);
   turn(u, w);
   store_part(out, u, in_u), store_part(out + second, w, in_w);
@@ -130,7 +131,7 @@ template <std::size_t H, bool Adjacent, scalar_type S>
   if (i < n)
     for (Index h = 0; h < static_cast<Index>(H); ++h)
       turn_rest<Adjacent>(heads.in + h * heads.in_stride + width * i,
-                          heads.out + h * heads.out_stride + width * i, second, cos + i, sin + i, n - i);
+                          heads.out + h * heads.out_stride + width * i, gap, cos + i, sin + i, n - i);
 }
 
 // Any number of heads of N packs of pairs, the turns in registers.
