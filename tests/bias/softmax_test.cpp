@@ -174,6 +174,65 @@ TEST_CASE("what is hidden never leaks, and a query that sees nothing gets zeros"
   CHECK_FALSE(std::isnan(scores.view()(0, 0, 3, 0)));
 }
 
+TEMPLATE_TEST_CASE("a row alone, its hidden keys and how its positions are given change no bit",
+                   "[softmax][property]", float, double, half, bfloat16) {
+  // Rows that end at each place of a pack, with and without room for the rest of it.
+  for (const Index keys : {Index{35}, Index{48}}) {
+    Eigen::Tensor<int, 1, Eigen::RowMajor> ids(keys);
+    for (int j = 0; j < keys; ++j) ids(j) = j;
+    const Positions at = consecutive(0, keys);
+    for (const AlibiForm form : {AlibiForm::symmetric, AlibiForm::causal, AlibiForm::key_position})
+      for (const bool causal : {false, true}) {
+        INFO(keys << " keys, causal " << causal << ", form " << int(form));
+        const bool any_hidden = causal || form == AlibiForm::causal;
+        const Alibi alibi(AlibiConfig{.num_heads = 3, .form = form});
+        const SoftmaxConfig config{.scale = 0.7, .causal = causal};
+        auto scores = random_values<TestType, 4>({2, 3, keys, keys});
+        auto expected = scores;
+        softmax(expected.view(), alibi, at, at, config);
+        auto one_by_one = scores;
+        softmax(one_by_one.view(), alibi, at, position_ids(ids), config);
+        CHECK(same_bits(one_by_one, expected));
+        bool alone = true;
+        for (const Index i : {Index{0}, Index{1}, Index{15}, Index{16}, Index{17}, keys - 1}) {
+          Values<TestType, 4> row{{1, 3, 1, keys}, {}};
+          for (Index h = 0; h < 3; ++h)
+            for (Index j = 0; j < keys; ++j) row.values.push_back(scores.view()(1, h, i, j));
+          softmax(row.view(), alibi, consecutive(i, 1), at, config);
+          for (Index h = 0; h < 3; ++h)
+            for (Index j = 0; j < keys; ++j)
+              alone = alone && row.view()(0, h, 0, j) == expected.view()(1, h, i, j);
+        }
+        CHECK(alone);
+        if (!any_hidden) continue;
+        for (Index n = 0; n < 6; ++n)
+          for (Index i = 0; i < keys; ++i)
+            for (Index j = i + 1; j < keys; ++j)
+              scores.view()(n / 3, n % 3, i, j) = static_cast<TestType>(j % 2 ? std::nan("") : infinity);
+        softmax(scores.view(), alibi, at, at, config);
+        CHECK(same_bits(scores, expected));
+      }
+  }
+}
+
+TEST_CASE("NaN and infinity that are seen stay in their row, before what is hidden", "[softmax][property]") {
+  const Positions q = consecutive(20, 4), k = consecutive(0, 40);
+  for (const double poison : {std::nan(""), infinity}) {
+    Values<float, 4> p{{1, 1, 4, 40}, std::vector<float>(160, 0.5f)};
+    p.view()(0, 0, 1, 3) = static_cast<float>(poison);
+    for (Index j = 0; j < 40; ++j) p.view()(0, 0, 2, j) = static_cast<float>(poison);
+    for (Index j = 0; j < 40; ++j) p.view()(0, 0, 3, j) = static_cast<float>(-infinity);
+    softmax(p.view(), Alibi(1), q, k, {.causal = true});
+    for (Index j = 0; j < 40; ++j) {
+      INFO(j);
+      CHECK((p.view()(0, 0, 0, j) > 0) == (j <= 20));
+      CHECK(std::isnan(p.view()(0, 0, 1, j)) == (j <= 21));
+      CHECK(std::isnan(p.view()(0, 0, 2, j)) == (j <= 22));
+      CHECK(p.view()(0, 0, 3, j) == 0.0f);
+    }
+  }
+}
+
 TEST_CASE("far keys are zero, not subnormal, and near ones sum to one", "[softmax][property]") {
   const Alibi alibi(8);
   Values<float, 4> p{{1, 8, 1, 3000}, std::vector<float>(24000, 0.0f)};

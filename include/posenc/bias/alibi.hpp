@@ -222,29 +222,45 @@ class Alibi {
   void fill_row(Index head, Position i, const Positions& k_at, Index b, Index first, Index count,
                 C* values) const {
     if (count == 0) return;
-    const double m = slope(head);
-    const Position j = k_at(b, first);
-    constexpr Position most = Position{1} << 51;  // below it, sums of positions and counts are exact doubles
-    const bool small = i < most && i > -most && j < most && j > -most && Position{count} < most;
-    if (!k_at.is_consecutive() || !small) {
+    if (!is_run(i, k_at, b, first, count)) {
+      const double m = slope(head);
       for (Index c = 0; c < count; ++c)
         values[c] = static_cast<C>(bias(m, config_.form, i, k_at(b, first + c)));
       return;
     }
-    // Consecutive keys: the distance counts down by one.
-    using detail::Pack;
-    constexpr Index step = detail::pack_size<double>;
-    Pack<double> from_first;
-    for (Index n = 0; n < step; ++n) from_first[n] = static_cast<double>(n);
-    const bool by_key = config_.form == AlibiForm::key_position;
-    const Pack<double> start = detail::broadcast(static_cast<double>(by_key ? j : j - i));
-    for (Index c = 0; c < count; c += step) {
-      const Pack<double> away = start + (from_first + static_cast<double>(c));
-      detail::store_doubles(values + c, by_key ? m * away : -(m * detail::absolute(away)), count - c);
-    }
+    const Position j = k_at(b, first);
+    fill_run(head, run_start(i, j), count, values);
     if (config_.form == AlibiForm::causal)
       for (Position c = (std::max)(Position{0}, i - j + 1); c < count; ++c)
         values[c] = -std::numeric_limits<C>::infinity();
+  }
+
+  /// Whether the biases of fill_row are those of fill_run from run_start(i, position of key `first`), but for
+  /// the -infinity of the keys that AlibiForm::causal hides: where the keys come in order.
+  bool is_run(Position i, const Positions& k_at, Index b, Index first, Index count) const {
+    if (count == 0 || !k_at.is_consecutive()) return false;
+    constexpr Position most = Position{1} << 51;  // below it, sums of positions and counts are exact doubles
+    const Position j = k_at(b, first);
+    return i < most && i > -most && j < most && j > -most && Position{count} < most;
+  }
+  /// Where query position i begins to read, in a run that begins at key position j.
+  Position run_start(Position i, Position j) const {
+    return config_.form == AlibiForm::key_position ? j : j - i;
+  }
+  /// values[c] = m x or -m |x|, by the form, for x = start + c.
+  template <std::floating_point C>
+  void fill_run(Index head, Position start, Index count, C* values) const {
+    using detail::Pack;
+    constexpr Index step = detail::pack_size<double>;
+    const double m = slope(head);
+    Pack<double> from_first;
+    for (Index n = 0; n < step; ++n) from_first[n] = static_cast<double>(n);
+    const bool by_key = config_.form == AlibiForm::key_position;
+    const Pack<double> first = detail::broadcast(static_cast<double>(start));
+    for (Index c = 0; c < count; c += step) {
+      const Pack<double> x = first + (from_first + static_cast<double>(c));
+      detail::store_doubles(values + c, by_key ? m * x : -(m * detail::absolute(x)), count - c);
+    }
   }
 
  private:

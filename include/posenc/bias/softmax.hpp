@@ -19,6 +19,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -52,158 +53,229 @@ struct NoBias {
 
 namespace detail {
 
-/// e^x for x <= 0, to 1.2 units in the last place; 0 below -87 (-708 for double). NaN stays NaN.
+/// c + c1 x + c2 x^2 + ...
+template <std::floating_point C, class... More>
+[[gnu::always_inline]] inline Pack<C> polynomial(Pack<C> x, double c, More... more) {
+  if constexpr (sizeof...(More) == 0)
+    return broadcast(static_cast<C>(c));
+  else
+    return multiply_add(polynomial<C>(x, more...), x, broadcast(static_cast<C>(c)));
+}
+
+/// e^x for x <= 0, to 1.2 units in the last place; 0 below -86.99 (-708.05 for double). NaN stays NaN.
+/// `least` is -87.25 (-708.25).
 template <std::floating_point C>
-[[gnu::always_inline]] inline Pack<C> exp_of_negative(Pack<C> x) {
+[[gnu::always_inline]] inline Pack<C> exp_of_negative(Pack<C> x, C least) {
   using U = std::conditional_t<std::same_as<C, float>, std::uint32_t, std::uint64_t>;
   constexpr bool is_float = std::same_as<C, float>;
-  // x = n ln 2 + r with |r| <= ln 2 / 2: the sum with `magic` puts the integer n into the mantissa.
-  constexpr C magic = is_float ? C(0x1.8p23) : C(0x1.8p52);
+  constexpr int mantissa = is_float ? 23 : 52;
+  // x = n ln 2 + r with |r| <= ln 2 / 2: the sum with `magic` puts the integer n, and the exponent of 1/2,
+  // into the mantissa, from where it becomes the exponent of 2^(n-1); or 0, for the least n that can come.
+  constexpr C magic = is_float ? C(0x1.8p23) + 126 : C(0x1.8p52) + 1022;
   constexpr C high = is_float ? C(0x1.62e4p-1) : C(0x1.62e42fefap-1);  // ln 2, its first bits
   constexpr C low = is_float ? C(0x1.7f7d1cp-20) : C(0x1.cf79abc9e3b39p-40);
-  constexpr int mantissa = is_float ? 23 : 52;
+  x = larger(broadcast(least), x);
   const Pack<C> shifted = multiply_add(x, broadcast(C(0x1.71547652b82fep+0)), broadcast(magic));
   const Pack<C> n = shifted - magic;
   const Pack<C> r = multiply_add(n, broadcast(-low), multiply_add(n, broadcast(-high), x));
-  // 1 + r + r^2 / 2! + ...: the first term left out is below 5e-9, or 5e-18 for double.
-  constexpr std::size_t terms = is_float ? 8 : 14;
-  constexpr std::array<C, terms> coefficients = [] {
-    std::array<C, terms> c{C{1}};
-    for (std::size_t k = 1; k < terms; ++k) c[k] = c[k - 1] / static_cast<C>(k);
-    return c;
-  }();
-  Pack<C> sum = broadcast(coefficients[terms - 1]);
-  for (std::size_t k = terms - 1; k-- > 0;) sum = multiply_add(sum, r, broadcast(coefficients[k]));
-  const auto scaled = (Pack<U>)sum + ((Pack<U>)shifted << mantissa);
-  constexpr C least = is_float ? C(-87) : C(-708);
-  const auto none = (Pack<U>)(x < least), nan = (Pack<U>)(x != x);
-  return (Pack<C>)select(nan, (Pack<U>)x, scaled & ~none);
+  // 2 e^r = 2 + 2 r + ...: the polynomial that starts so and whose largest relative error is least (Remez's
+  // exchange in 60 digits), 3.1e-9, or 5.4e-20 for double.
+  Pack<C> sum;
+  if constexpr (is_float)
+    sum =
+        polynomial<C>(r, 2.0, 2.0, 0x1.fffffcp-1, 0x1.555492p-2, 0x1.5558f2p-4, 0x1.1239e2p-6, 0x1.6a2434p-9);
+  else
+    sum = polynomial<C>(r, 2.0, 2.0, 1.0, 0x1.555555555555bp-2, 0x1.5555555555503p-4, 0x1.111111110ec5dp-6,
+                        0x1.6c16c16c3048cp-9, 0x1.a01a01b37e37fp-12, 0x1.a01a01368f8a2p-15,
+                        0x1.71ddf020cdedcp-18, 0x1.27e5b44634161p-21, 0x1.af6be7e49d961p-25,
+                        0x1.1e3d2d1a6d39ap-28);
+  return sum * (Pack<C>)((Pack<U>)shifted << mantissa);  // exact: the same where a compiler fuses it
 }
 
 /// Rows of scores of up to this many keys are kept between the passes; longer ones are computed anew.
 inline constexpr Index softmax_elements = 4096;
+
+/// One row of scores: query position i in head h of batch row b.
+template <scalar_type S>
+struct ScoreRow {
+  const S* in;
+  S* out;
+  Index b, h;
+  Position i;
+  Index more;  // queries of the head that come after it
+};
 
 /// The passes over one row of scores.
 template <scalar_type S, class Bias>
 class SoftmaxRow {
  public:
   using C = compute_t<S>;
-  SoftmaxRow(const Bias& bias, const Positions& k_at, const SoftmaxConfig& config)
-      : bias_(bias), k_at_(k_at), scale_(constant<S>(config.scale)), causal_(config.causal) {}
+  SoftmaxRow(const Bias& bias, const Positions& k_at, const SoftmaxConfig& config, Index keys, Index in_step,
+             Index out_step)
+      : bias_(bias),
+        k_at_(k_at),
+        scale_(constant<S>(config.scale)),
+        causal_(config.causal),
+        keys_(keys),
+        in_step_(in_step),
+        out_step_(out_step),
+        in_ahead_(in_step == 1 && keys <= softmax_elements ? step : 0),
+        out_ahead_(out_step == 1 && keys <= softmax_elements ? step : 0) {
+    if constexpr (std::same_as<Bias, Alibi>) causal_ = causal_ || bias.config().form == AlibiForm::causal;
+    for (Index n = 0; n < step; ++n) places_[n] = static_cast<C>(n);
+  }
 
-  /// out[j] = p of scores in[j], j in [0, keys), of query position i in head h of batch row b.
-  void operator()(const S* in, Index in_step, S* out, Index out_step, Index keys, Index b, Index h,
-                  Position i) {
+  /// row.out[j] = p of scores row.in[j], j in [0, keys). `next` is the row of the next call.
+  void operator()(const ScoreRow<S>& row, const ScoreRow<S>& next) {
     // Keys that come in order are hidden from some key on.
-    Index seen = keys;
+    Index seen = keys_;
     if (causal_ && k_at_.is_consecutive()) {
-      const Position first = keys == 0 ? 0 : k_at_(b, 0);
-      seen = i < first ? 0 : i - first < keys ? static_cast<Index>(i - first) + 1 : keys;
+      const Position first = keys_ == 0 ? 0 : k_at_(row.b, 0);
+      seen = row.i < first ? 0 : row.i - first < keys_ ? static_cast<Index>(row.i - first) + 1 : keys_;
     }
-    const Index blocks = (seen + softmax_elements - 1) / softmax_elements;
     const auto each_block = [&](const auto& f) {
-      for (Index n = 0; n < blocks; ++n) {
-        const Index first = n * softmax_elements, count = (std::min)(softmax_elements, seen - first);
-        f(first, count);
-      }
+      for (Index first = 0; first < seen; first += softmax_elements)
+        f(first, (std::min)(softmax_elements, seen - first));
     };
-    Pack<C> most = broadcast(-std::numeric_limits<C>::infinity());
-    each_block([&](Index first, Index count) {
-      most = larger(most, load(in + first * in_step, in_step, b, h, i, first, count));
-    });
-    C top = most[0];
-    for (Index n = 1; n < step; ++n)
-      if (most[n] > top || most[n] != most[n]) top = most[n];
-    if (top == -std::numeric_limits<C>::infinity()) seen = 0;  // no key is seen
+    const bool kept = seen <= softmax_elements;
+    Pack<C> most = broadcast(hidden);
+    each_block([&](Index first, Index count) { most = larger(load(row, first, count), most); });
+    C top = fold(most, [](Pack<C> a, Pack<C> b) { return larger(a, b); });
+    if (top == hidden) top = 0;  // no key is seen, or NaN alone
 
     Pack<C> sums{};
-    if (seen > 0)
-      each_block([&](Index first, Index count) {
-        if (blocks > 1) load(in + first * in_step, in_step, b, h, i, first, count);
-        for (Index j = 0; j < padded(count); j += step) {
-          const Pack<C> e = exp_of_negative<C>(load_pack(x_.data() + j) - top);
-          sums += e;
-          store_pack(x_.data() + j, e);
-        }
-      });
-    C sum = sums[0];
-    for (Index n = 1; n < step; ++n) sum += sums[n];
-    const C inverse = C{1} / sum;
-    if (seen > 0)
-      each_block([&](Index first, Index count) {
-        if (blocks > 1) {
-          load(in + first * in_step, in_step, b, h, i, first, count);
-          for (Index j = 0; j < padded(count); j += step)
-            store_pack(x_.data() + j, exp_of_negative<C>(load_pack(x_.data() + j) - top));
-        }
-        finish(out + first * out_step, out_step, count, inverse);
-      });
-    if (out_step == 1)
-      std::fill(out + seen, out + keys, static_cast<S>(0));
-    else
-      for (Index j = seen; j < keys; ++j) out[j * out_step] = static_cast<S>(0);
+    each_block([&](Index first, Index count) {
+      if (!kept) load(row, first, count);
+      sums += exponentials(top, count, next.in);
+    });
+    const C sum = fold(sums, [](Pack<C> a, Pack<C> b) { return a + b; });
+    const C inverse = sum == 0 ? C{0} : C{1} / sum;
+    each_block([&](Index first, Index count) {
+      if (!kept) load(row, first, count), exponentials(top, count, next.in);
+      finish(row.out + first * out_step_, count, keys_ - first, inverse, next.out);
+    });
+    if (seen == keys_) return;
+    if (out_step_ == 1) {
+      constexpr Index line = Index{64} / static_cast<Index>(sizeof(S));
+      if (out_ahead_ > 0)
+        for (Index j = seen; j < keys_; j += line) prefetch(next.out + j);
+      std::memset(static_cast<void*>(row.out + seen), 0, static_cast<std::size_t>(keys_ - seen) * sizeof(S));
+    } else {
+      for (Index j = seen; j < keys_; ++j) row.out[j * out_step_] = static_cast<S>(0);
+    }
   }
 
  private:
   static constexpr Index step = pack_size<C>;
+  static constexpr C hidden = -std::numeric_limits<C>::infinity();
   static constexpr Index padded(Index count) { return (count + step - 1) / step * step; }
 
   [[gnu::always_inline]] static Pack<C> normal_or_zero(Pack<C> x) {
     using Mask = decltype(x < x);
     return (Pack<C>)((Mask)x & ~(x < (std::numeric_limits<C>::min)()));
   }
-  // The larger, or NaN where one of them is.
-  [[gnu::always_inline]] static Pack<C> larger(Pack<C> a, Pack<C> b) {
-    using Mask = decltype(a < b);
-    const Mask take = (b > a) | (b != b);
-    return (Pack<C>)select(take, (Mask)b, (Mask)a);
-  }
 
   /// x = scale in + bias, and -infinity for what is hidden and for the rest of the last pack. Returns the
-  /// largest.
-  Pack<C> load(const S* in, Index in_step, Index b, Index h, Position i, Index first, Index count) {
-    constexpr C hidden = -std::numeric_limits<C>::infinity();
-    using Mask = decltype(Pack<C>{} < Pack<C>{});
-    if constexpr (std::same_as<Bias, Alibi>)
-      bias_.fill_row(h, i, k_at_, b, first, count, added_.data());
-    else if constexpr (!std::same_as<Bias, NoBias>)
+  /// largest number of each place in a pack.
+  Pack<C> load(const ScoreRow<S>& row, Index first, Index count) {
+    const S* in = row.in + first * in_step_;
+    const Pack<C> scale = broadcast(scale_);
+    const bool any_hidden = causal_ && !k_at_.is_consecutive();
+    if constexpr (std::same_as<Bias, NoBias>)
+      if (!any_hidden)
+        return biased(in, count, keys_ - first,
+                      [&](Pack<C> scores, Index) { return multiply_add(scores, scale, Pack<C>{}); });
+    if constexpr (std::same_as<Bias, Alibi>) {
+      if (bias_.is_run(row.i, k_at_, row.b, first, count)) {
+        const C* run = biases(row, bias_.run_start(row.i, k_at_(row.b, first)), count);
+        return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
+          return multiply_add(scores, scale, load_pack(run + j));
+        });
+      }
+      run_count_ = 0;
+      bias_.fill_row(row.h, row.i, k_at_, row.b, first, count, added_.data());
+    } else {
       for (Index j = 0; j < count; ++j)
-        added_[static_cast<std::size_t>(j)] = static_cast<C>(bias_(h, i, k_at_(b, first + j)));
-    else
-      std::fill_n(added_.data(), count, C{0});
-    if (causal_ && !k_at_.is_consecutive())
+        added_[static_cast<std::size_t>(j)] = static_cast<C>(bias_(row.h, row.i, k_at_(row.b, first + j)));
+    }
+    if (any_hidden)
       for (Index j = 0; j < count; ++j)
-        if (k_at_(b, first + j) > i) added_[static_cast<std::size_t>(j)] = hidden;
+        if (k_at_(row.b, first + j) > row.i) added_[static_cast<std::size_t>(j)] = hidden;
     std::fill(added_.begin() + count, added_.begin() + padded(count), hidden);
+    return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
+      using Mask = decltype(scores < scores);
+      const Pack<C> added = load_pack(added_.data() + j), sum = multiply_add(scores, scale, added);
+      return (Pack<C>)select((Mask)(added == hidden), (Mask)added, (Mask)sum);
+    });
+  }
+
+  /// The biases of `count` keys from Alibi::run_start on. Those of the next query begin one place before, so
+  /// the run is made for several.
+  const C* biases(const ScoreRow<S>& row, Position start, Index count) {
+    const Index size = padded(count);
+    if (row.h != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
+      run_count_ = (std::min)(softmax_elements, size + row.more);
+      run_start_ = start + size - run_count_, run_head_ = row.h;
+      bias_.fill_run(row.h, run_start_, run_count_, added_.data());
+    }
+    return added_.data() + (start - run_start_);
+  }
+
+  /// x = f(in), a pack at a time, with -infinity in the rest of the last one. `room` is what the row has from
+  /// `in` on.
+  template <class F>
+  [[gnu::always_inline]] Pack<C> biased(const S* in, Index count, Index room, const F& f) {
+    using Mask = decltype(Pack<C>{} < Pack<C>{});
     Pack<C> most = broadcast(hidden);
-    Index j = 0;
-    const auto put = [&](Pack<C> score) {
-      const Pack<C> added = load_pack(added_.data() + j), sum = multiply_add(score, broadcast(scale_), added);
-      const Mask out_of_sight = added == hidden;
-      const auto x = (Pack<C>)select(out_of_sight, (Mask)added, (Mask)sum);
-      most = larger(most, x);
+    const auto put = [&](Index j, Pack<C> x) {
+      most = larger(x, most);  // without NaN, which gets into the sum
       store_pack(x_.data() + j, x);
     };
-    if (in_step == 1) {
-      for (; j + step <= count; j += step) put(load_pack(in + j));
-      if (j < count) put(load_part(in + j, count - j));
+    const auto put_last = [&](Index j, Pack<C> x) {
+      const auto there = (Mask)(places_ < static_cast<C>(count - j));
+      put(j, (Pack<C>)select(there, (Mask)x, (Mask)broadcast(hidden)));
+    };
+    Index j = 0;
+    if (in_step_ == 1) {
+      for (; j + step <= count; j += step) put(j, f(load_pack(in + j), j));
+      if (j < count) put_last(j, f(j + step <= room ? load_pack(in + j) : load_part(in + j, count - j), j));
     } else {
-      load_tile(View<const S, 2>(in, {1, count}, {0, in_step}), x_.data());
-      for (; j < padded(count); j += step) put(load_pack(x_.data() + j));
+      load_tile(View<const S, 2>(in, {1, count}, {0, in_step_}), x_.data());
+      for (; j + step <= count; j += step) put(j, f(load_pack(x_.data() + j), j));
+      if (j < count) put_last(j, f(load_part(x_.data() + j, count - j), j));
     }
     return most;
   }
 
-  /// out = e / sum.
-  void finish(S* out, Index out_step, Index count, C inverse) {
+  /// x = e^(x - top). Returns the sum of each place in a pack. `coming` is what is read next.
+  Pack<C> exponentials(C top, Index count, const S* coming) {
+    const Pack<C> tops = broadcast(top);
+    Pack<C> sum{};
+    const Index ahead = in_ahead_;
+    for (Index j = 0; j < count; j += step, coming += ahead) {
+      prefetch(coming);
+      const Pack<C> e = exp_of_negative<C>(load_pack(x_.data() + j) - tops, least_);
+      sum += e;
+      store_pack(x_.data() + j, e);
+    }
+    return sum;
+  }
+
+  /// out = e / sum. `room` is what the row has from `out` on; after the last key seen, all is hidden.
+  /// `coming` is what is written next.
+  void finish(S* out, Index count, Index room, C inverse, const S* coming) {
     const auto p = [&](Index j) { return normal_or_zero(load_pack(x_.data() + j) * inverse); };
-    if (out_step == 1) {
+    if (out_step_ == 1) {
+      const Index whole = padded(count) <= room ? padded(count) : count / step * step, ahead = out_ahead_;
       Index j = 0;
-      for (; j + step <= count; j += step) store_pack(out + j, p(j));
+      for (; j < whole; j += step, coming += ahead) {
+        prefetch(coming);
+        store_pack(out + j, p(j));
+      }
       if (j < count) store_part(out + j, p(j), count - j);
     } else {
       for (Index j = 0; j < padded(count); j += step) store_pack(x_.data() + j, p(j));
-      store_tile(View<S, 2>(out, {1, count}, {0, out_step}), x_.data());
+      store_tile(View<S, 2>(out, {1, count}, {0, out_step_}), x_.data());
     }
   }
 
@@ -211,6 +283,15 @@ class SoftmaxRow {
   const Positions& k_at_;
   C scale_;
   bool causal_;
+  Index keys_, in_step_, out_step_;
+  // How far a pack moves on in the memory of the next row. The hardware sees rows of this length too late:
+  // each is a page or less.
+  Index in_ahead_, out_ahead_;
+  // Of exp_of_negative. A variable: with a constant, g++ 12 makes `larger` of four operations instead of one.
+  C least_ = std::same_as<C, float> ? C(-87.25) : C(-708.25);
+  Pack<C> places_;  // 0, 1, 2, ...
+  Index run_head_ = 0, run_count_ = 0;
+  Position run_start_ = 0;
   alignas(64) std::array<C, static_cast<std::size_t>(softmax_elements)> x_, added_;
 };
 
@@ -221,12 +302,22 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
   const double bytes = static_cast<double>(keys) * sizeof(S);
   parallel_for(device, out.extent(0) * heads * queries, {bytes, bytes, 4 * static_cast<double>(keys)},
                [&](Index begin, Index end) {
-                 SoftmaxRow<S, Bias> row(bias, k_at, config);
-                 for (Index n = begin; n < end; ++n) {
+                 SoftmaxRow<S, Bias> softmax(bias, k_at, config, keys, in.stride(3), out.stride(3));
+                 const auto row = [&](Index n) {
                    const Index b = n / (heads * queries), h = n / queries % heads, i = n % queries;
-                   row(in.data() + b * in.stride(0) + h * in.stride(1) + i * in.stride(2), in.stride(3),
-                       out.data() + b * out.stride(0) + h * out.stride(1) + i * out.stride(2), out.stride(3),
-                       keys, b, h, q_at(b, i));
+                   return ScoreRow<S>{in.data() + b * in.stride(0) + h * in.stride(1) + i * in.stride(2),
+                                      out.data() + b * out.stride(0) + h * out.stride(1) + i * out.stride(2),
+                                      b,
+                                      h,
+                                      q_at(b, i),
+                                      (std::min)(end - n, queries - i) - 1};
+                 };
+                 if (begin >= end) return;
+                 ScoreRow<S> now = row(begin);
+                 for (Index n = begin; n < end; ++n) {
+                   const ScoreRow<S> next = n + 1 < end ? row(n + 1) : now;
+                   softmax(now, next);
+                   now = next;
                  }
                });
 }

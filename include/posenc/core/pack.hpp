@@ -324,15 +324,16 @@ template <scalar_type S>
   }
 }
 
-/// Asks for the n numbers that are `ahead` of `from`, in memory of anyone or nobody: a processor sees a run
-/// coming, but not early enough, and not where the next run begins.
+/// Asks for memory that will be used soon; any address will do. A processor sees a run coming by itself, but
+/// not early enough, and not where the next run begins.
+[[gnu::always_inline]] inline void prefetch(const void* at) { __builtin_prefetch(at, 1); }
+/// The n numbers that are `ahead` of `from`.
 template <class S>
 [[gnu::always_inline]] inline void prefetch(const S* from, Index ahead, Index n) {
   constexpr std::uintptr_t size = sizeof(S), line = 64;
   const auto first = reinterpret_cast<std::uintptr_t>(from) + static_cast<std::uintptr_t>(ahead) * size;
   const std::uintptr_t bytes = static_cast<std::uintptr_t>(n) * size;
-  for (std::uintptr_t i = 0; i < bytes; i += line)
-    __builtin_prefetch(reinterpret_cast<const void*>(first + i), 1);
+  for (std::uintptr_t i = 0; i < bytes; i += line) prefetch(reinterpret_cast<const void*>(first + i));
 }
 /// How far ahead of the work that pays, in bytes; and where smaller memory is near anyway.
 inline constexpr Index prefetch_ahead = 8192, prefetch_from = 1 << 20;
@@ -425,6 +426,30 @@ inline void interleave(const C* a, const C* b, Index n, C* out) {
     store_pack(out + 2 * i + pack_size<C>, interleave_half<true>(x, y));
   }
   for (; i < n; ++i) out[2 * i] = a[i], out[2 * i + 1] = b[i];
+}
+
+// ---- what a softmax needs
+
+/// The larger of two, b where one of them is NaN: what x86 calls maxps.
+template <class P>
+[[gnu::always_inline]] inline P larger(P a, P b) {
+  return a > b ? a : b;
+}
+
+/// op of all numbers of a pack, by halves: always in the same order.
+template <class P, class Op>
+[[gnu::always_inline]] inline auto fold(P x, const Op& op) {
+  constexpr int size = static_cast<int>(sizeof(P) / sizeof(x[0]));
+  const auto step = [&]<int Away, int... I>(std::integral_constant<int, Away>,
+                                            std::integer_sequence<int, I...>) {
+    if constexpr (Away < size) x = op(x, __builtin_shufflevector(x, x, (I ^ Away)...));
+  };
+  constexpr auto places = std::make_integer_sequence<int, size>();
+  step(std::integral_constant<int, 8>(), places);
+  step(std::integral_constant<int, 4>(), places);
+  step(std::integral_constant<int, 2>(), places);
+  step(std::integral_constant<int, 1>(), places);
+  return x[0];
 }
 
 }  // namespace detail
