@@ -101,6 +101,22 @@ TEMPLATE_TEST_CASE("TokenEmbedding: the storage of x and table does not matter",
   }
 }
 
+TEMPLATE_TEST_CASE("TokenEmbedding: rows of a table larger than the caches are its rows", "", float, double,
+                   Eigen::half, Eigen::bfloat16) {
+  using S = TestType;
+  const Index d = 72, vocabulary = (1 << 20) / static_cast<Index>(sizeof(S)) / d + 5;
+  const auto table = random_values<S, 2>({vocabulary, d});
+  const TokenEmbedding<S> encoder(table.view());
+  const auto ids = some_ids<2>({3, 29}, vocabulary);
+  auto x = random_values<S, 3>({3, 29, d}, 2);
+  encoder.embed(x.view(), ids.view());
+  bool agree = true;
+  for (Index b = 0; b < 3; ++b)
+    for (Index s = 0; s < 29; ++s)
+      for (Index c = 0; c < d; ++c) agree = agree && x.view()(b, s, c) == table.view()(ids.view()(b, s), c);
+  CHECK(agree);
+}
+
 TEMPLATE_TEST_CASE("TokenEmbedding: matrices are (seq, dim)", "[property]", float, double, Eigen::half,
                    Eigen::bfloat16) {
   using S = TestType;

@@ -98,6 +98,36 @@ TEMPLATE_TEST_CASE("a rotation is the same in every storage of rank 4", "[rotary
   check_storages<4, TestType>(Axes::bhsd, {0, 2, 1, 3});
 }
 
+TEMPLATE_TEST_CASE("a tensor larger than the caches turns as its tokens do, one at a time",
+                   "[rotary][property]", float, double, half, bfloat16) {
+  using S = TestType;
+  for (const Index dim : {64, 72, 128})
+    for (const Index heads : {3, 21}) {
+      const Index seq = (1 << 20) / static_cast<Index>(sizeof(S)) / (2 * heads * dim) + 3;
+      const auto x = random_values<S, 4>({2, seq, heads, dim});
+      for (const Pairing pairing : {Pairing::half, Pairing::adjacent}) {
+        INFO(dim << " dimensions, " << heads << " heads, pairing " << static_cast<int>(pairing));
+        const Rotary rotary = make_rotary(pairing, dim, dim == 72 ? 48 : dim);
+        auto expected = x;
+        for (Index s = 0; s < seq; ++s)
+          rotary.rotate(expected.view().slice(1, s, 1), posenc::consecutive(s - 9, 1), Axes::bshd);
+        const Positions at = posenc::consecutive(-9, seq);
+        for (const bool by_heads : {false, true}) {
+          const auto seen = [&](const Heads<S>& values) {
+            return by_heads ? seen_as<4>({0, 2, 1, 3}, values) : values;
+          };
+          const Axes axes = by_heads ? Axes::bhsd : Axes::bshd;
+          const auto input = seen(x), turned = seen(expected);
+          auto in_place = input, out = random_values<S, 4>(input.extents, 2);
+          rotary.rotate(in_place.view(), at, axes);
+          CHECK(same_bits(in_place, turned));
+          rotary.rotate(out.view(), input.view(), at, axes);
+          CHECK(same_bits(out, turned));
+        }
+      }
+    }
+}
+
 TEMPLATE_TEST_CASE("a rotation is the same in every storage of rank 3", "[rotary][property]", float, double,
                    half, bfloat16) {
   check_storages<3, TestType>(Axes::bsd, {0, 1, 3});
