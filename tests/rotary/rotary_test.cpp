@@ -724,6 +724,18 @@ TEMPLATE_TEST_CASE("the exported cos and sin are those of the rotation", "[rotar
     rotary.cos_sin(shared.view(), rest.view(), posenc::consecutive(3, seq));
     CHECK(same_bits(values_of(shared.view().slice(0, 1, 1)), values_of(cos.view().slice(0, 0, 1))));
   }
+  SECTION("row by row, however many rows and pairs") {
+    const Index rows = 211, many = 143;
+    const Rotary wide(posenc::rotary_frequencies({.head_dim = 2 * many}), Pairing::half);
+    Values<TestType, 2> cos = random_values<TestType, 2>({rows, many}), sin = cos, one_cos = cos,
+                        one_sin = cos;
+    wide.cos_sin(cos.view(), sin.view(), posenc::consecutive(-100, rows));
+    for (Index r = 0; r < rows; ++r)
+      wide.cos_sin(one_cos.view().slice(0, r, 1), one_sin.view().slice(0, r, 1),
+                   posenc::consecutive(r - 100, 1));
+    CHECK(same_bits(cos, one_cos));
+    CHECK(same_bits(sin, one_sin));
+  }
 }
 
 TEST_CASE("a rotary is a value", "[rotary]") {
