@@ -53,15 +53,6 @@ struct NoBias {
 
 namespace detail {
 
-/// c + c1 x + c2 x^2 + ...
-template <std::floating_point C, class... More>
-[[gnu::always_inline]] inline Pack<C> polynomial(Pack<C> x, double c, More... more) {
-  if constexpr (sizeof...(More) == 0)
-    return broadcast(static_cast<C>(c));
-  else
-    return multiply_add(polynomial<C>(x, more...), x, broadcast(static_cast<C>(c)));
-}
-
 /// e^x for x <= 0, to 1.2 units in the last place; 0 below -86.99 (-708.05 for double). NaN stays NaN.
 /// `least` is -87.25 (-708.25).
 template <std::floating_point C>
@@ -156,9 +147,7 @@ class SoftmaxRow {
     });
     if (seen == keys_) return;
     if (out_step_ == 1) {
-      constexpr Index line = Index{64} / static_cast<Index>(sizeof(S));
-      if (out_ahead_ > 0)
-        for (Index j = seen; j < keys_; j += line) prefetch(next.out + j);
+      if (out_ahead_ > 0) prefetch(next.out, seen, keys_ - seen);
       std::memset(static_cast<void*>(row.out + seen), 0, static_cast<std::size_t>(keys_ - seen) * sizeof(S));
     } else {
       for (Index j = seen; j < keys_; ++j) row.out[j * out_step_] = static_cast<S>(0);

@@ -168,34 +168,27 @@ template <std::floating_point C>
   }
 }
 
-/// c[0] + z c[1] + z^2 c[2] + ... by Horner's rule.
-template <std::size_t N>
-[[gnu::always_inline]] inline Pack<double> polynomial(Pack<double> z, const double (&c)[N]) {
-  Pack<double> sum = broadcast(c[N - 1]);
-  for (std::size_t i = N - 1; i-- > 0;) sum = multiply_add(sum, z, broadcast(c[i]));
-  return sum;
-}
-
 // sin(pi y / 2) / y and cos(pi y / 2) for |y| <= 1/2 in z = y y: minimax polynomials (Remez), of relative
 // error 4e-12 and absolute error 6e-11 for float results, 6e-18 and 4e-20 for double ones.
 template <std::floating_point C>
 [[gnu::always_inline]] inline Pack<double> sine_over_quarters(Pack<double> z) {
   if constexpr (std::same_as<C, float>)
-    return polynomial(z, {1.5707963267881135, -0.6459640961485221, 0.07969258276016875, -0.004681266477790435,
-                          0.00015820674564440403});
+    return polynomial<double>(z, 1.5707963267881135, -0.6459640961485221, 0.07969258276016875,
+                              -0.004681266477790435, 0.00015820674564440403);
   else
-    return polynomial(z, {1.5707963267948966, -0.645964097506245, 0.07969262624606273, -0.004681754132616294,
-                          0.00016044115259864245, -3.598649340966905e-06, 5.634675098050997e-08});
+    return polynomial<double>(z, 1.5707963267948966, -0.645964097506245, 0.07969262624606273,
+                              -0.004681754132616294, 0.00016044115259864245, -3.598649340966905e-06,
+                              5.634675098050997e-08);
 }
 template <std::floating_point C>
 [[gnu::always_inline]] inline Pack<double> cosine_of_quarters(Pack<double> z) {
   if constexpr (std::same_as<C, float>)
-    return polynomial(
-        z, {1.0, -1.2337005433535542, 0.25366924403057856, -0.02086028850910887, 0.0009040216682410674});
+    return polynomial<double>(z, 1.0, -1.2337005433535542, 0.25366924403057856, -0.02086028850910887,
+                              0.0009040216682410674);
   else
-    return polynomial(
-        z, {1.0, -1.2337005501361697, 0.2536695079010469, -0.020863480763315435, 0.0009192602742249533,
-            -2.5202036991126816e-05, 4.71061564720191e-07, -6.321891380700157e-09});
+    return polynomial<double>(z, 1.0, -1.2337005501361697, 0.2536695079010469, -0.020863480763315435,
+                              0.0009192602742249533, -2.5202036991126816e-05, 4.71061564720191e-07,
+                              -6.321891380700157e-09);
 }
 
 /// A cosine and a sine, of numbers or packs of them.
@@ -380,7 +373,7 @@ class Angles {
     }
     std::uint64_t sign, start;
     Index count = 0;
-    std::array<std::uint8_t, static_cast<std::size_t>(offsets)> offset{};
+    std::array<std::uint8_t, offsets> offset{};
   };
 
   /// f(pair, skip, n) for every pack of `Width` pairs, from `pair` on, that meets pairs [from, to): in

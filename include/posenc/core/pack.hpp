@@ -109,6 +109,16 @@ template <class C>
   return multiply_add(a, b, broadcast(-0.0));
 }
 
+/// c + c1 x + c2 x^2 + ... by Horner's rule. Written out: g++ keeps a loop over an array of coefficients at
+/// -O2.
+template <std::floating_point C, class... More>
+[[gnu::always_inline]] inline Pack<C> polynomial(Pack<C> x, double c, More... more) {
+  if constexpr (sizeof...(More) == 0)
+    return broadcast(static_cast<C>(c));
+  else
+    return multiply_add(polynomial<C>(x, more...), x, broadcast(static_cast<C>(c)));
+}
+
 /// a where the mask (all ones or all zeros per number) is set, else b.
 template <class U>
 [[gnu::always_inline]] inline U select(U mask, U a, U b) {
@@ -371,11 +381,12 @@ inline Pack<compute_t<S>> load_part(const S* from, Index count) {
   for (Index i = 0; i < count; ++i) part[i] = from[i];
   return load_pack(part);
 }
+/// Numbers [skip, skip + count) of a pack.
 template <scalar_type S>
-inline void store_part(S* to, Pack<compute_t<S>> pack, Index count) {
+inline void store_part(S* to, Pack<compute_t<S>> pack, Index count, Index skip = 0) {
   S part[static_cast<std::size_t>(pack_size<compute_t<S>>)];
   store_pack(part, pack);
-  for (Index i = 0; i < count; ++i) to[i] = part[i];
+  for (Index i = 0; i < count; ++i) to[i] = part[skip + i];
 }
 
 /// to[i] = f(from[i]...) for i in [0, n): f of packs, the numbers widened before it and rounded after.
@@ -387,15 +398,13 @@ inline void map_run(To* to, Index n, const F& f, const From*... from) {
   if (i < n) store_part(to + i, f(load_part(from + i, n - i)...), n - i);
 }
 
-/// Numbers [skip, skip + count) of a pack.
+/// store_part, where the whole pack is the usual case.
 template <std::floating_point C>
 [[gnu::always_inline]] inline void store_lanes(C* to, Pack<C> pack, std::size_t skip, std::size_t count) {
   if (count == std::size_t{pack_size<C>}) {
     store_pack(to, pack);
   } else {
-    C numbers[std::size_t{pack_size<C>}];
-    store_pack(numbers, pack);
-    for (std::size_t i = 0; i < count; ++i) to[i] = numbers[skip + i];
+    store_part(to, pack, static_cast<Index>(count), static_cast<Index>(skip));
   }
 }
 

@@ -314,6 +314,8 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   const Index positions = (std::min)((std::max)(Index{1}, (std::min)(room / width, Index{16})), seq);
   const Index block = room / positions;
   const Index bands = (seq + positions - 1) / positions;
+  constexpr Index bytes = static_cast<Index>(sizeof(S));
+  const bool far = in.size() * bytes >= prefetch_from;
   const auto turn_band = [&](Index b, Index s, const Turns<C>& turns) {
     const auto base = [&]<class T>(const View<T, 4>& x) {
       return x.data() + b * x.stride(0) + s * x.stride(1);
@@ -333,8 +335,6 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
         else
           turn_tokens<false, S>(some, pairs.in.gap, turns.count);
       };
-      constexpr Index bytes = static_cast<Index>(sizeof(S));
-      const bool far = in.size() * bytes >= prefetch_from;
       const auto hint = [&](Tokens<S>& some, const auto& ahead_in) {
         some.heads.ahead = ahead_in(in);
         if (!in_place) some.heads.out_ahead = ahead_in(out);
