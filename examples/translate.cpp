@@ -370,7 +370,7 @@ class Program {
     std::printf("\nBoth orders: a sentence and the one with subject and object exchanged, both right.\n");
   }
 
-  static std::string spread(const std::vector<const Run*>& runs, ExactMatch Run::*part) {
+  static std::string spread(const std::vector<const Run*>& runs, ExactMatch Run::* part) {
     double sum = 0, least = 100, most = 0;
     for (const Run* run : runs) {
       if ((run->*part).all == 0) return "-";

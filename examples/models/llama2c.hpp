@@ -79,7 +79,7 @@ inline LlamaWeights read_llama2c(Bytes bytes, const std::string& path, Llama2cTa
   const auto take = [&](const std::string& name, std::uint64_t rows, std::uint64_t columns) {
     return LlamaTensor{name, NumberType::f32, file.bytes(rows * columns * 4, name)};
   };
-  const auto each = [&](const char* name, LlamaTensor LlamaLayer::*tensor, std::uint64_t rows,
+  const auto each = [&](const char* name, LlamaTensor LlamaLayer::* tensor, std::uint64_t rows,
                         std::uint64_t columns) {
     for (std::size_t l = 0; l < out.layers.size(); ++l)
       out.layers[l].*tensor = take(name + (" of layer " + std::to_string(l)), rows, columns);

@@ -57,8 +57,8 @@ inline std::string decline(std::string_view noun, Gender gender, bool plural, bo
   if (noun.ends_with("िया"))  // चिड़ियाँ, चिड़ियों
     return oblique ? joined(without(noun, "ा"), "ों") : joined(noun, "ँ");
   if (noun.ends_with("ी")) return joined(without(noun, "ी"), oblique ? "ियों" : "ियाँ");  // लड़कियाँ
-  if (noun.ends_with("ा")) return joined(noun, oblique ? "ओं" : "एँ");  // कविताएँ
-  return joined(noun, oblique ? "ों" : "ें");                            // औरतें
+  if (noun.ends_with("ा")) return joined(noun, oblique ? "ओं" : "एँ");                    // कविताएँ
+  return joined(noun, oblique ? "ों" : "ें");                                              // औरतें
 }
 
 /// An adjective (or a possessive: मेरा) before its noun. Those in -ा agree, the others never change: लाल, सुंदर.
@@ -73,10 +73,10 @@ inline std::string agree(std::string_view adjective, Gender gender, bool plural,
 
 /// The stems of a verb. Most have one; कर, दे, जा and पी have others.
 struct HindiVerb {
-  std::string_view stem;  // काट: habitual and progressive
+  std::string_view stem;             // काट: habitual and progressive
   std::string_view perfective = {};  // where irregular, without its ending: किया, दिया, गया, पिया
-  std::string_view feminine = {};  // ... and its feminine singular: की, दी, गई, पी
-  std::string_view future = {};    // ... and the stem of the future: पि
+  std::string_view feminine = {};    // ... and its feminine singular: की, दी, गई, पी
+  std::string_view future = {};      // ... and the stem of the future: पि
 };
 
 /// काटा, काटे, काटी, काटीं; खाया, खाए, खाई, खाईं.

@@ -61,7 +61,7 @@ struct Usage {
   std::string_view marker =
       "को";  // the postposition of the object: को if it is definite and alive, the others always
   std::string_view before = {};  // the noun of a compound verb, मदद करना, or its adjective, बंद करना
-  bool before_is_noun = false;  // a noun takes the agreement, an adjective leaves it to the object
+  bool before_is_noun = false;   // a noun takes the agreement, an adjective leaves it to the object
   Gender before_gender = Gender::masculine;
   bool ergative = true;       // the subject of the perfective takes ने
   bool always_marks = false;  // को even if the object is an indefinite animal
@@ -319,7 +319,7 @@ inline const std::vector<Preposition>& prepositions() {
 namespace detail {
 
 template <class Word>
-const Word& find(const std::vector<Word>& words, std::string_view english, std::string_view Word::*key,
+const Word& find(const std::vector<Word>& words, std::string_view english, std::string_view Word::* key,
                  const char* what) {
   for (const Word& word : words)
     if (word.*key == english) return word;

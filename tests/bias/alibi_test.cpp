@@ -1,6 +1,6 @@
 // ALiBi: slopes by the published rule, and a bias that knows positions, not indices.
 
-#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not
+#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not \
                            // need
 
 #include "posenc/bias/alibi.hpp"
@@ -567,16 +567,10 @@ TEST_CASE("an alibi that can't be is refused", "[alibi]") {
                                       {"scale", "finite", "got -inf"});
   check_throws<std::invalid_argument>([] { Alibi({.num_heads = 0}, {}); },
                                       {"num_heads", "at least 1", "got 0"});
-  check_throws<std::invalid_argument>(
-      [] {
-        Alibi({.num_heads = 2}, {1, nan});
-      },
-      {"slopes[1]", "finite", "nan"});
-  check_throws<std::invalid_argument>(
-      [] {
-        Alibi({.num_heads = 4}, {1, 2, 3});
-      },
-      {"slopes", "expected 4", "got 3"});
+  check_throws<std::invalid_argument>([] { Alibi({.num_heads = 2}, {1, nan}); },
+                                      {"slopes[1]", "finite", "nan"});
+  check_throws<std::invalid_argument>([] { Alibi({.num_heads = 4}, {1, 2, 3}); },
+                                      {"slopes", "expected 4", "got 3"});
   check_throws<std::out_of_range>([] { Alibi({.num_heads = 4, .head_offset = -1}); },
                                   {"head_offset", "[0, 4]", "got -1"});
   check_throws<std::out_of_range>([] { Alibi({.num_heads = 4, .head_offset = 5}); },
@@ -632,17 +626,11 @@ TEST_CASE("scores that do not fit are refused and left as they are", "[alibi]") 
   }
   SECTION("positions of another number of rows") {
     refused([&] { alibi.add(scores.view(), three_rows, k); }, {"q_at", "1 or 2 rows", "got 3"});
-    refused(
-        [&] {
-          alibi.add(scores.view(), q, consecutive(std::vector<Position>{0, 0, 0}, 6));
-        },
-        {"k_at", "1 or 2 rows", "got 3"});
+    refused([&] { alibi.add(scores.view(), q, consecutive(std::vector<Position>{0, 0, 0}, 6)); },
+            {"k_at", "1 or 2 rows", "got 3"});
     refused([&] { alibi.tile(tile, 0, three_rows, k); }, {"q_at", "one row", "got 3"});
-    refused(
-        [&] {
-          alibi.tile(tile, 0, q, consecutive(std::vector<Position>{0, 0}, 6));
-        },
-        {"k_at", "one row", "got 2"});
+    refused([&] { alibi.tile(tile, 0, q, consecutive(std::vector<Position>{0, 0}, 6)); },
+            {"k_at", "one row", "got 2"});
     const Positions at = consecutive(std::vector<Position>{0, 0}, 5);
     refused([&] { alibi.add(View<float, 3>(scores.values.data(), {4, 5, 6}), at, k); }, {"q_at", "got 2"});
   }
@@ -656,10 +644,7 @@ TEST_CASE("scores that do not fit are refused and left as they are", "[alibi]") 
     const View<float, 4> all_heads(out.values.data(), {2, 4, 5, 6}, {30, 0, 6, 1});
     refused([&] { alibi.add(all_heads, scores.view(), q, k); }, {"stride 0 on axis 1", "extent 4"});
     refused([&] { alibi.add(all_heads, q, k); }, {"stride 0 on axis 1", "extent 4"});
-    refused(
-        [&] {
-          alibi.tile(View<float, 2>(out.values.data(), {5, 6}, {0, 1}), 0, q, k);
-        },
-        {"out", "stride 0 on axis 0", "extent 5"});
+    refused([&] { alibi.tile(View<float, 2>(out.values.data(), {5, 6}, {0, 1}), 0, q, k); },
+            {"out", "stride 0 on axis 0", "extent 5"});
   }
 }

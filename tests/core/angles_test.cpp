@@ -262,11 +262,8 @@ TEST_CASE("angles: no frequencies") {
 
 TEST_CASE("angles: a frequency that is no number of radians is refused with its index") {
   const auto refused = [](double f, const char* got) {
-    check_throws<std::invalid_argument>(
-        [&] {
-          (void)Angles(std::vector<double>{1.0, 0.5, f, 0.1});
-        },
-        {"posenc: frequencies[2]", "finite", "below 2^64", got});
+    check_throws<std::invalid_argument>([&] { (void)Angles(std::vector<double>{1.0, 0.5, f, 0.1}); },
+                                        {"posenc: frequencies[2]", "finite", "below 2^64", got});
   };
   refused(std::numeric_limits<double>::quiet_NaN(), "nan");
   refused(std::numeric_limits<double>::infinity(), "got inf");

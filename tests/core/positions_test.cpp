@@ -32,9 +32,7 @@ List list(const Positions& at) {
 }
 
 template <class T>
-concept borrowable = requires(T&& ids) {
-  posenc::borrowed_position_ids(std::forward<T>(ids));
-};
+concept borrowable = requires(T&& ids) { posenc::borrowed_position_ids(std::forward<T>(ids)); };
 
 }  // namespace
 
@@ -206,44 +204,26 @@ TEST_CASE("positions: those beyond 2^60 are refused") {
   refused([&] { (void)consecutive(0, most + 1); }, {"consecutive", "2^60", "count 1152921504606846977"});
   refused([&] { (void)consecutive(most, 2); }, {"consecutive", "2^60", "got 1152921504606846977 at (0, 1)"});
   refused([&] { (void)consecutive(std::numeric_limits<Position>::min(), 1); }, {"consecutive", "2^60"});
-  refused(
-      [&] {
-        (void)consecutive(List{0, most + 1}, 1);
-      },
-      {"consecutive", "2^60", "got 1152921504606846977"});
-  refused(
-      [&] {
-        (void)consecutive(List{0, most}, 2);
-      },
-      {"consecutive", "2^60", "got 1152921504606846977 at (1, 1)"});
+  refused([&] { (void)consecutive(List{0, most + 1}, 1); },
+          {"consecutive", "2^60", "got 1152921504606846977"});
+  refused([&] { (void)consecutive(List{0, most}, 2); },
+          {"consecutive", "2^60", "got 1152921504606846977 at (1, 1)"});
   refused([&] { (void)consecutive(List{0}, most + 1); }, {"consecutive", "2^60", "got 1152921504606846977"});
-  refused(
-      [&] {
-        (void)position_ids(List{0, -most - 1});
-      },
-      {"position_ids", "2^60", "got -1152921504606846977"});
+  refused([&] { (void)position_ids(List{0, -most - 1}); },
+          {"position_ids", "2^60", "got -1152921504606846977"});
   const Eigen::Matrix<Position, 2, 2> ids{{0, 1}, {2, most + 1}};
   refused([&] { (void)borrowed_position_ids(ids); },
           {"borrowed_position_ids", "2^60", "got 1152921504606846977 at (1, 1)"});
   refused([&] { (void)consecutive(0, 3).shifted(most - 1); },
           {"shifted", "2^60", "got 1152921504606846977 at (0, 2)"});
-  refused(
-      [&] {
-        (void)position_ids(List{0, -5}).shifted(-most);
-      },
-      {"shifted", "2^60", "got -1152921504606846981 at (0, 1)"});
+  refused([&] { (void)position_ids(List{0, -5}).shifted(-most); },
+          {"shifted", "2^60", "got -1152921504606846981 at (0, 1)"});
   refused([&] { (void)consecutive(0, 1).shifted(std::numeric_limits<Position>::max()); },
           {"shifted", "2^61", "got 9223372036854775807"});
-  refused(
-      [&] {
-        (void)posenc::positions_from_mask(Eigen::MatrixXi{{0, 1}}, most + 1);
-      },
-      {"positions_from_mask", "2^60", "got 1152921504606846977"});
-  refused(
-      [&] {
-        (void)posenc::roberta_positions(Eigen::MatrixXi{{0, 1}}, most);
-      },
-      {"roberta_positions", "2^60", "got 1152921504606846977"});
+  refused([&] { (void)posenc::positions_from_mask(Eigen::MatrixXi{{0, 1}}, most + 1); },
+          {"positions_from_mask", "2^60", "got 1152921504606846977"});
+  refused([&] { (void)posenc::roberta_positions(Eigen::MatrixXi{{0, 1}}, most); },
+          {"roberta_positions", "2^60", "got 1152921504606846977"});
 }
 
 TEST_CASE("positions: a negative count is refused") {
@@ -258,9 +238,6 @@ TEST_CASE("positions: what a verb asks of them") {
   CHECK_NOTHROW(require_positions("at", consecutive(List{0, 0}, 3), 2, 3));
   check_throws<invalid_argument>([] { require_positions("q_at", consecutive(0, 4), 2, 3); },
                                  {"posenc: q_at", "expected 3 positions", "got 4"});
-  check_throws<invalid_argument>(
-      [] {
-        require_positions("q_at", consecutive(List{0, 0, 0}, 3), 2, 3);
-      },
-      {"q_at", "1 or 2 rows of the batch", "got 3"});
+  check_throws<invalid_argument>([] { require_positions("q_at", consecutive(List{0, 0, 0}, 3), 2, 3); },
+                                 {"q_at", "1 or 2 rows of the batch", "got 3"});
 }

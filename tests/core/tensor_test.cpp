@@ -29,8 +29,7 @@ bool addresses_agree(T& t) {
   for_each_coordinate(v.extents(), [&](const auto& at, Index) {
     const auto* expected = [&]<std::size_t... Axis>(std::index_sequence<Axis...>) {
       return &t(static_cast<I>(at[Axis])...);
-    }
-    (std::make_index_sequence<posenc::rank_of<T>>());
+    }(std::make_index_sequence<posenc::rank_of<T>>());
     agree = agree && &element(v, at) == expected;
   });
   return agree;
@@ -150,16 +149,10 @@ TEST_CASE("tensor: a view of foreign memory is packed unless it is given strides
 
 TEST_CASE("tensor: a view needs memory and extents of at least 0") {
   float x = 0;
-  check_throws<invalid_argument>(
-      [&] {
-        (void)View<float, 2>(&x, {1, -2});
-      },
-      {"posenc: View", "axis 1", "at least 0", "got -2"});
-  check_throws<invalid_argument>(
-      [&] {
-        (void)View<float, 2>(nullptr, {-1, -1}, {1, 1});
-      },
-      {"axis 0", "got -1"});
+  check_throws<invalid_argument>([&] { (void)View<float, 2>(&x, {1, -2}); },
+                                 {"posenc: View", "axis 1", "at least 0", "got -2"});
+  check_throws<invalid_argument>([&] { (void)View<float, 2>(nullptr, {-1, -1}, {1, 1}); },
+                                 {"axis 0", "got -1"});
   check_throws<invalid_argument>([] { (void)View<float, 2>(nullptr, {2, 3}); }, {"View", "null pointer"});
   CHECK_NOTHROW(View<float, 2>(nullptr, {2, 0}));
   CHECK(View<float, 3>().size() == 0);
@@ -276,16 +269,10 @@ TEST_CASE("tensor: an output has an element for each coordinate") {
   const auto strided = [&](const std::array<Index, 2>& extents, const std::array<Index, 2>& strides) {
     return View<float, 2>(memory.data(), extents, strides);
   };
-  check_throws<invalid_argument>(
-      [&] {
-        (void)output_view("out", strided({3, 4}, {0, 1}));
-      },
-      {"posenc: out", "stride 0 on axis 0", "extent 3"});
-  check_throws<invalid_argument>(
-      [&] {
-        (void)output_view("out", strided({3, 4}, {1, 0}));
-      },
-      {"out", "stride 0 on axis 1", "extent 4"});
+  check_throws<invalid_argument>([&] { (void)output_view("out", strided({3, 4}, {0, 1})); },
+                                 {"posenc: out", "stride 0 on axis 0", "extent 3"});
+  check_throws<invalid_argument>([&] { (void)output_view("out", strided({3, 4}, {1, 0})); },
+                                 {"out", "stride 0 on axis 1", "extent 4"});
   CHECK_NOTHROW(output_view("out", strided({1, 4}, {0, 1})));
 }
 

@@ -350,13 +350,10 @@ TEST_CASE("LearnedPositions: the first position beyond the table is named, and n
   const auto refused = [&](const LearnedPositions<float>& learned, const Positions& at,
                            std::initializer_list<const char*> parts) {
     const auto v = x.view();
-    check_refused<std::out_of_range>(
-        v, [&] { learned.add(v, at); }, parts);
-    check_refused<std::out_of_range>(
-        v, [&] { learned.embed(v, at); }, parts);
+    check_refused<std::out_of_range>(v, [&] { learned.add(v, at); }, parts);
+    check_refused<std::out_of_range>(v, [&] { learned.embed(v, at); }, parts);
     const auto d = d_table.view();
-    check_refused<std::out_of_range>(
-        d, [&] { learned.add_vjp(d, at, v); }, parts);
+    check_refused<std::out_of_range>(d, [&] { learned.add_vjp(d, at, v); }, parts);
   };
   refused(encoder, consecutive(3, 3), {"posenc: at", "[0, 5)", "max_len 5", "got 5 at (0, 2)"});
   refused(encoder, consecutive(9, 3), {"[0, 5)", "got 9 at (0, 0)"});
@@ -387,30 +384,22 @@ TEST_CASE("LearnedPositions: a call that doesn't fit is refused and writes nothi
 
   const auto narrow = v.slice(2, 0, 3);
   const std::initializer_list<const char*> features = {"expected 4 features (d_model)", "got 3"};
-  check_refused<invalid_argument>(
-      v, [&] { encoder.add(narrow, at); }, features);
-  check_refused<invalid_argument>(
-      v, [&] { encoder.embed(narrow, at); }, features);
-  check_refused<invalid_argument>(
-      d, [&] { encoder.add_vjp(d, at, narrow); }, features);
+  check_refused<invalid_argument>(v, [&] { encoder.add(narrow, at); }, features);
+  check_refused<invalid_argument>(v, [&] { encoder.embed(narrow, at); }, features);
+  check_refused<invalid_argument>(d, [&] { encoder.add_vjp(d, at, narrow); }, features);
   check_throws<invalid_argument>([&] { encoder.add(narrow, at); }, {"posenc: x:"});
   check_throws<invalid_argument>([&] { encoder.embed(narrow, at); }, {"posenc: out:"});
   check_throws<invalid_argument>([&] { encoder.add_vjp(d, at, narrow); }, {"posenc: dy:"});
 
   const auto long_at = consecutive(0, 4);
   const std::initializer_list<const char*> count = {"at", "expected 3 positions", "got 4"};
-  check_refused<invalid_argument>(
-      v, [&] { encoder.add(v, long_at); }, count);
-  check_refused<invalid_argument>(
-      v, [&] { encoder.embed(v, long_at); }, count);
-  check_refused<invalid_argument>(
-      d, [&] { encoder.add_vjp(d, long_at, v); }, count);
+  check_refused<invalid_argument>(v, [&] { encoder.add(v, long_at); }, count);
+  check_refused<invalid_argument>(v, [&] { encoder.embed(v, long_at); }, count);
+  check_refused<invalid_argument>(d, [&] { encoder.add_vjp(d, long_at, v); }, count);
   const auto three = consecutive(std::vector<Position>{0, 0, 0}, 3);
   const std::initializer_list<const char*> rows = {"at", "1 or 2 rows", "got 3"};
-  check_refused<invalid_argument>(
-      v, [&] { encoder.add(v, three); }, rows);
-  check_refused<invalid_argument>(
-      d, [&] { encoder.add_vjp(d, three, v); }, rows);
+  check_refused<invalid_argument>(v, [&] { encoder.add(v, three); }, rows);
+  check_refused<invalid_argument>(d, [&] { encoder.add_vjp(d, three, v); }, rows);
 
   check_refused<invalid_argument>(v, [&] { encoder.add(v.slice(0, 0, 1), v, at); },
                                   {"out", "expected shape (2, 3, 4)", "got (1, 3, 4)"});

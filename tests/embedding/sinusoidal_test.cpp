@@ -434,15 +434,10 @@ TEST_CASE("Sinusoidal: a configuration without a meaning is refused") {
 TEST_CASE("Sinusoidal: frequencies that don't fit are refused") {
   check_throws<std::invalid_argument>([] { (void)Sinusoidal({.d_model = 4}, {1.0}); },
                                       {"frequencies", "expected 2", "got 1"});
+  check_throws<std::invalid_argument>([] { (void)Sinusoidal({.d_model = 4}, {1.0, INFINITY}); },
+                                      {"frequencies[1]", "finite", "got inf"});
   check_throws<std::invalid_argument>(
-      [] {
-        (void)Sinusoidal({.d_model = 4}, {1.0, INFINITY});
-      },
-      {"frequencies[1]", "finite", "got inf"});
-  check_throws<std::invalid_argument>(
-      [] {
-        (void)Sinusoidal({.d_model = 5, .odd_dim = OddDim::longer_first}, {1.0, 0.5});
-      },
+      [] { (void)Sinusoidal({.d_model = 5, .odd_dim = OddDim::longer_first}, {1.0, 0.5}); },
       {"frequencies", "expected 3", "got 2"});
 }
 

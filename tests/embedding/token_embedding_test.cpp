@@ -649,11 +649,9 @@ TEST_CASE("TokenEmbedding: a call that doesn't fit is refused and writes nothing
   }
   const std::vector<std::int64_t> wide = {0, std::int64_t{1} << 32};  // 0 in 32 bits
   const auto two = v.slice(0, 0, 1).slice(1, 0, 2);
-  check_refused<out_of_range>(v,
-                              [&] {
-                                encoder.embed(posenc::view(two.data(), std::array<Index, 2>{2, 4}), wide);
-                              },
-                              {"ids", "[0, 5)", "got 4294967296 at (1)"});
+  check_refused<out_of_range>(
+      v, [&] { encoder.embed(posenc::view(two.data(), std::array<Index, 2>{2, 4}), wide); },
+      {"ids", "[0, 5)", "got 4294967296 at (1)"});
 
   // The head.
   auto out = random_values<S, 3>({2, 3, 5}, 4);

@@ -132,11 +132,8 @@ TEST_CASE("byte reader: numbers, and what goes beyond the end") {
   refused([&] { again.number<std::uint8_t>("kind", 2, 9); }, "kind: expected 2 to 9, got 1");
   refused([&] { again.bytes(std::uint64_t{1} << 63, "data"); }, "data needs 9223372036854775808 bytes");
   const std::uint64_t large = std::uint64_t{1} << 40;
-  refused(
-      [&] {
-        again.floats({large, large, large}, NumberType::f32, "table");
-      },
-      "table needs 1099511627776 x 1099511627776 x 1099511627776 numbers of 4 bytes, 12 bytes are left");
+  refused([&] { again.floats({large, large, large}, NumberType::f32, "table"); },
+          "table needs 1099511627776 x 1099511627776 x 1099511627776 numbers of 4 bytes, 12 bytes are left");
   CHECK(again.count({large, 0, large}, 4, "nothing") == 0);
   refused([&] { again.fail("two\nlines \x1b[31m"); }, "two?lines ?[31m");
   refused([&] { again.fail(std::string(1000, 'x')); }, "xxx...");

@@ -163,21 +163,13 @@ TEST_CASE("CTranslate2: what is no such file is refused", "[unit]") {
   refused(Ctranslate2Writer(2).file(4'000'000'000u), "truncated: its list of variables needs 4000000000");
   refused(with([](auto& w) { w.template variable<float>("x", {4'000'000'000u}, {1}); }),
           "truncated: x needs 4000000000 numbers of 4 bytes");
-  refused(with([](auto& w) {
-            w.template variable<float>("x", {65536, 65536, 65536, 65536, 16}, {1});
-          }),
+  refused(with([](auto& w) { w.template variable<float>("x", {65536, 65536, 65536, 65536, 16}, {1}); }),
           "truncated: x needs 65536 x 65536");
   refused(with([](auto& w) { w.template variable<float>("x", std::vector<std::uint32_t>(9, 1), {1}); }),
           "the rank of x: expected 0 to 8, got 9");
-  refused(with([](auto& w) {
-            w.template variable<float>("x", {2}, {1, 2, 3});
-          }),
+  refused(with([](auto& w) { w.template variable<float>("x", {2}, {1, 2, 3}); }),
           "x: its shape (2) needs a size of 2, it has 3");
-  refused(with(
-              [](auto& w) {
-                w.template variable<float>("x", {2}, {1, 2, 3});
-              },
-              6),
+  refused(with([](auto& w) { w.template variable<float>("x", {2}, {1, 2, 3}); }, 6),
           "needs a size of 8, it has 12");
   refused(with([](auto& w) {
             w.template variable<float>("x", {1}, {1});
@@ -242,21 +234,18 @@ TEST_CASE("CTranslate2: a model comes back under its own names, and half a model
            "it has no variable decoder/layer_0/attention/linear_1/weight");
   no_model(tiny_model("", "TransformerBase", [](auto& w) { w.template variable<float>("more", {1}, {1}); }),
            "more has no place in this model");
-  no_model(tiny_model("decoder/layer_norm/gamma", "TransformerBase",
-                      [](auto& w) {
-                        w.template variable<float>("decoder/layer_norm/gamma", {4}, {1, 1, 1, 1});
-                      }),
-           "decoder/layer_norm/gamma: expected shape (8), got (4)");
   no_model(
-      tiny_model("encoder/embeddings/weight", "TransformerBase",
-                 [](auto& w) {
-                   w.template variable<float>("encoder/embeddings/weight", {1, 7}, std::vector<float>(7, 1));
-                 }),
-      "num_heads: expected a number that divides d_model = 7");
+      tiny_model("decoder/layer_norm/gamma", "TransformerBase",
+                 [](auto& w) { w.template variable<float>("decoder/layer_norm/gamma", {4}, {1, 1, 1, 1}); }),
+      "decoder/layer_norm/gamma: expected shape (8), got (4)");
   no_model(tiny_model("encoder/embeddings/weight", "TransformerBase",
                       [](auto& w) {
-                        w.template variable<float>("encoder/embeddings/weight", {0, 8}, {});
+                        w.template variable<float>("encoder/embeddings/weight", {1, 7},
+                                                   std::vector<float>(7, 1));
                       }),
+           "num_heads: expected a number that divides d_model = 7");
+  no_model(tiny_model("encoder/embeddings/weight", "TransformerBase",
+                      [](auto& w) { w.template variable<float>("encoder/embeddings/weight", {0, 8}, {}); }),
            "encoder/embeddings/weight: expected a matrix");
   no_model(tiny_model("decoder/layer_norm/beta", "TransformerBase",
                       [](auto& w) {
@@ -403,19 +392,13 @@ TEST_CASE("JSON tensors: a minGPT, and half of one", "[unit]") {
   refuses([](Json& file) { file["config"] = "none"; }, "config: expected n_head from 1 to");
   refuses([](Json& file) { file["config"]["n_layer"] = 2; }, "numbers, it has");
   refuses([](Json& file) { file["config"]["n_layer"] = 1e300; }, "config: expected n_layer from 1 to");
-  refuses(
-      [](Json& file) {
-        file["transformer.ln_f.bias"] = posenc_test::json_tensor({5}, {1, 2, 3, 4, 5});
-      },
-      "transformer.ln_f.bias: expected shape (4), got (5)");
+  refuses([](Json& file) { file["transformer.ln_f.bias"] = posenc_test::json_tensor({5}, {1, 2, 3, 4, 5}); },
+          "transformer.ln_f.bias: expected shape (4), got (5)");
   refuses(
       [](Json& file) {
         file["transformer.ln_f.bias"] = posenc_test::json_tensor({4}, {1, not_a_number, 3, 4});
       },
       "transformer.ln_f.bias holds a number that is not finite");
-  refuses(
-      [](Json& file) {
-        file["transformer.wte.weight"] = posenc_test::json_tensor({0, 4}, {});
-      },
-      "transformer.wte.weight: expected at most a million rows and columns, got shape (0, 4)");
+  refuses([](Json& file) { file["transformer.wte.weight"] = posenc_test::json_tensor({0, 4}, {}); },
+          "transformer.wte.weight: expected at most a million rows and columns, got shape (0, 4)");
 }

@@ -61,11 +61,8 @@ TEST_CASE("M-RoPE deals the pairs out as Qwen2-VL, Qwen3-VL, ERNIE and Hunyuan d
 }
 
 TEST_CASE("sections that don't sum to the pairs are refused") {
-  check_throws<std::invalid_argument>(
-      [] {
-        mrope_sections(pairs(64), {16, 24, 23});
-      },
-      {"sections", "64", "63"});
+  check_throws<std::invalid_argument>([] { mrope_sections(pairs(64), {16, 24, 23}); },
+                                      {"sections", "64", "63"});
   check_throws<std::invalid_argument>([] { mrope_sections(pairs(8), {16, -8}); }, {"sections[1]", "-8"});
   check_throws<std::invalid_argument>([] { mrope_interleaved(pairs(8), {4, 4}); }, {"sections", "3", "2"});
   check_throws<std::invalid_argument>([] { ernie_sections(pairs(8), {2, 4, 2}); }, {"sections[1]", "2", "4"});

@@ -102,10 +102,7 @@ TEST_CASE("what can't be re-based is refused") {
   check_throws<std::invalid_argument>(
       [&] { KeyRebase(half, Rotary(rotary_frequencies({.head_dim = 16}), Pairing::half)); }, {"16"});
   check_throws<std::invalid_argument>(
-      [&] {
-        KeyRebase(half, Rotary(mrope_sections(scaled(1e4, 1), {8, 8}), Pairing::half));
-      },
-      {"axes"});
+      [&] { KeyRebase(half, Rotary(mrope_sections(scaled(1e4, 1), {8, 8}), Pairing::half)); }, {"axes"});
   check_throws<std::invalid_argument>([&] { KeyRebase(Rotary(scaled(1e4, 0), Pairing::half), half); },
                                       {"attention_factor", "0"});
   const Rotary mismatched(scaled(1e4, 1), Pairing::adjacent_mismatched);

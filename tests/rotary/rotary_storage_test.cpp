@@ -1,7 +1,7 @@
 // Rotary where the memory is not plain: every storage and order of axes, slices of larger buffers, caches,
 // threads. The bits never depend on any of it.
 
-#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not
+#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not \
                            // need
 
 #include <array>

@@ -432,18 +432,13 @@ TEST_CASE("a tensor that does not fit the table is refused and left as it is", "
     refused([&] { table.rotate(x.view(), posenc::consecutive(0, 5), Axes::bshd); },
             {"at: ", "expected 4 positions", "got 5"});
     refused(
-        [&] {
-          table.rotate(x.view(), posenc::consecutive(std::vector<Position>{0, 0, 0}, 4), Axes::bshd);
-        },
+        [&] { table.rotate(x.view(), posenc::consecutive(std::vector<Position>{0, 0, 0}, 4), Axes::bshd); },
         {"at: ", "1 or 2 rows", "got 3"});
     refused([&] { by_token.rotate(x.view().slice(1, 0, 3), Axes::bshd); }, {"cos", "expected 3", "got 4"});
     refused([&] { by_token.rotate(x.view(), Axes::bhsd); }, {"cos", "expected 3", "got 4"});
     refused([&] { by_token.rotate(x.view().slice(0, 0, 1), Axes::bshd); }, {"cos", "batch of 1", "got 2"});
-    refused(
-        [&] {
-          by_token.rotate_vjp(View<float, 3>(x.values.data(), {3, 4, 6}));
-        },
-        {"cos", "batch of 1 or 3", "got 2"});
+    refused([&] { by_token.rotate_vjp(View<float, 3>(x.values.data(), {3, 4, 6})); },
+            {"cos", "batch of 1 or 3", "got 2"});
   }
   SECTION("axes of another rank") {
     refused([&] { table.rotate(x.view(), at, Axes::bsd); },

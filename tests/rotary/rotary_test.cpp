@@ -1,7 +1,7 @@
 // Rotary: the equations that make it one, for every scalar type, on plain packed memory. How it meets other
 // memory (layouts, slices, caches) is in rotary_storage_test.cpp.
 
-#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not
+#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not \
                            // need
 
 #include "posenc/rotary/rotary.hpp"
@@ -870,11 +870,8 @@ TEST_CASE("a tensor that does not fit is refused and left as it is", "[rotary]")
             {"out", "(2, 4, 3, 6)", "(2, 3, 3, 6)"});
     refused([&] { rotary.rotate(out.view(), x.view().slice(2, 0, 1), at, Axes::bshd); },
             {"out", "(2, 4, 1, 6)", "(2, 4, 3, 6)"});
-    refused(
-        [&] {
-          rotary.rotate_vjp(out.view().permute({0, 2, 1, 3}), x.view(), at, Axes::bshd);
-        },
-        {"out", "(2, 4, 3, 6)", "(2, 3, 4, 6)"});
+    refused([&] { rotary.rotate_vjp(out.view().permute({0, 2, 1, 3}), x.view(), at, Axes::bshd); },
+            {"out", "(2, 4, 3, 6)", "(2, 3, 4, 6)"});
   }
   SECTION("an output in which elements share memory") {
     const View<float, 4> all_heads(out.values.data(), {2, 4, 3, 6}, {24, 6, 0, 1});

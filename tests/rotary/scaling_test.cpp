@@ -273,11 +273,8 @@ TEST_CASE("explicit frequencies: multipliers, periods and divisors are three thi
   const auto divided = divided_frequencies(plain, list);
   for (std::size_t i = 0; i < 3; ++i) CHECK(divided.inv_freq[i] == plain.inv_freq[i] / list[i]);
   check_throws<std::invalid_argument>([&] { divided_frequencies(plain, still); }, {"freq_factors", "3", "2"});
-  check_throws<std::invalid_argument>(
-      [] {
-        frequencies_from_periods(4, std::vector<double>{1, 0});
-      },
-      {"periods[1]"});
+  check_throws<std::invalid_argument>([] { frequencies_from_periods(4, std::vector<double>{1, 0}); },
+                                      {"periods[1]"});
 }
 
 TEST_CASE("by name at run time each scheme is what its own function gives") {

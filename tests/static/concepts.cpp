@@ -82,8 +82,8 @@ static_assert(!integer_tensor<std::int64_t> && !integer_tensor<std::int64_t*>);
 // Encoders are values that are copied, shared and compared to nothing but themselves.
 template <class T>
 concept value = std::is_copy_constructible_v<T> && std::is_copy_assignable_v<T> &&
-    std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&
-    !std::is_polymorphic_v<T>;
+                std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T> &&
+                !std::is_polymorphic_v<T>;
 static_assert(value<posenc::TokenEmbedding<float>> && value<posenc::Sinusoidal>);
 static_assert(value<posenc::LearnedPositions<double>> && value<posenc::Rotary> && value<posenc::Alibi>);
 static_assert(value<posenc::Dropout> && value<posenc::TransformerEmbedding<float>>);

@@ -213,22 +213,16 @@ TEST_CASE("model file: malformed files are refused", "[translate]") {
   refused(changed([&](Json& h) { h[tensor]["shape"] = {8.0, 8}; }), "its shape is impossible");
   refused(changed([&](Json& h) { h[tensor]["shape"] = "8, 8"; }), "not a short list");
   refused(changed([&](Json& h) { h[tensor]["shape"] = Json(100, 1); }), "not a short list");
-  refused(changed([&](Json& h) {
-            h[tensor]["shape"] = {std::uint64_t{1} << 63, 2};
-          }),
+  refused(changed([&](Json& h) { h[tensor]["shape"] = {std::uint64_t{1} << 63, 2}; }),
           "its shape is impossible");
   refused(changed([&](Json& h) { h[tensor]["shape"] = {1000, 1000, 1000}; }), "larger than the file");
   refused(changed([&](Json& h) { h[tensor]["shape"] = {8, 8, 0}; }), "its shape needs 0 bytes");
   refused(changed([&](Json& h) { h[tensor]["data_offsets"] = {0}; }), "not two numbers");
   refused(changed([&](Json& h) { h[tensor]["data_offsets"] = {-1, 127}; }), "not two numbers");
   refused(changed([&](Json& h) { h[tensor]["data_offsets"] = {128, 0}; }), "beyond the end");
-  refused(changed([&](Json& h) {
-            h[tensor]["data_offsets"] = {0, std::uint64_t{1} << 62};
-          }),
+  refused(changed([&](Json& h) { h[tensor]["data_offsets"] = {0, std::uint64_t{1} << 62}; }),
           "beyond the end");
-  refused(changed([&](Json& h) {
-            h[tensor]["data_offsets"] = {2, 130};
-          }),
+  refused(changed([&](Json& h) { h[tensor]["data_offsets"] = {2, 130}; }),
           "overlaps another or leaves a gap");
   refused(changed([&](Json& h) { h["twin"] = h[tensor]; }), "overlaps another or leaves a gap");
   std::string data = parts.data;

@@ -147,7 +147,7 @@ class Alibi {
     detail::require_same_shape("out", input, result);
     const View<S, 4> to = detail::as_bhqk(result);
     const View<const S, 4> from = detail::as_bhqk(input);
-    require("scores", to, q_at, k_at);
+    require_fit("scores", to, q_at, k_at);
     if (to.size() == 0) return;
     for (Index b = 0; b < to.extent(0); ++b)
       add_views<S>(device, detail::entry(to, b), detail::entry(from, b), q_at, k_at, b);
@@ -172,7 +172,7 @@ class Alibi {
   /// out[j] = bias of query position i and key j in one head: a row for decoding. out: a list (std::vector,
   /// std::span) of k_at.count() values.
   template <detail::contiguous_list Row>
-    requires(scalar_type<scalar_of<Row>>&& elements_are_writable<Row>&& detail::outlives_the_call<Row>)
+    requires(scalar_type<scalar_of<Row>> && elements_are_writable<Row> && detail::outlives_the_call<Row>)
   void row(Row&& out, Index head, Position i, const Positions& k_at) const {
     const View<scalar_of<Row>, 2> one(out.data(), {1, static_cast<Index>(out.size())});
     tile(one, head, consecutive(i, 1), k_at);
@@ -193,7 +193,7 @@ class Alibi {
                const Positions& k_at) const {
     using S = scalar_of<Ds>;
     const View<const S, 4> g = detail::as_bhqk(detail::input_view(d_scores));
-    require("d_scores", g, q_at, k_at);
+    require_fit("d_scores", g, q_at, k_at);
     detail::require_equal("d_slopes", g.extent(1), static_cast<Index>(d_slopes.size()));
     const double elements = static_cast<double>(g.extent(0) * g.extent(2) * g.extent(3));
     detail::parallel_for(device, g.extent(1), {elements * sizeof(S), 8.0, elements},
@@ -314,8 +314,8 @@ class Alibi {
   }
 
   template <class T>
-  void require(const char* name, const View<T, 4>& scores, const Positions& q_at,
-               const Positions& k_at) const {
+  void require_fit(const char* name, const View<T, 4>& scores, const Positions& q_at,
+                   const Positions& k_at) const {
     require_heads(name, 0, scores.extent(1));
     detail::require_positions("q_at", q_at, scores.extent(0), scores.extent(2));
     detail::require_positions("k_at", k_at, scores.extent(0), scores.extent(3));

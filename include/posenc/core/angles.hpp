@@ -60,7 +60,8 @@ class Coordinate {
     const auto d = static_cast<std::uint64_t>(denominator);
     std::uint64_t rest = c.whole_ % d;
     c.whole_ /= d;
-    for (int bit = 0; bit < 64; ++bit) {  // long division; rest < d <= 2^63, so doubling it can't overflow
+    for (int place = 0; place < 64;
+         ++place) {  // long division; rest < d <= 2^63, so doubling it can't overflow
       rest *= 2;
       c.fraction_ = c.fraction_ << 1 | (rest >= d ? 1u : 0u);
       if (rest >= d) rest -= d;
@@ -127,14 +128,14 @@ inline Turn turn_per_position(double f) {
   // |f| / 2 pi = product 2^(exponent - 53): bit k of the result stands `shift` places above bit k of the
   // product.
   const int shift = exponent - 53;
-  const auto bit = [&](int place) {  // of weight 2^place
+  const auto bit_of_weight = [&](int place) {  // of weight 2^place
     const int at = place - shift + 320;
     return at < 0 || at >= 384 ? 0u : (product[static_cast<std::size_t>(at / 32)] >> (at % 32)) & 1u;
   };
   Turn turn;
-  for (int place = 63; place >= 0; --place) turn.whole = turn.whole << 1 | bit(place);
-  for (int place = -1; place >= -64; --place) turn.high = turn.high << 1 | bit(place);
-  for (int place = -65; place >= -128; --place) turn.low = turn.low << 1 | bit(place);
+  for (int place = 63; place >= 0; --place) turn.whole = turn.whole << 1 | bit_of_weight(place);
+  for (int place = -1; place >= -64; --place) turn.high = turn.high << 1 | bit_of_weight(place);
+  for (int place = -65; place >= -128; --place) turn.low = turn.low << 1 | bit_of_weight(place);
   if (f < 0) return Turn{} - turn;
   return turn;
 }
@@ -293,8 +294,7 @@ class Angles {
   template <std::floating_point C>
   void cos_sin(Position position, Index first, Index count, C* cos, C* sin, double scale = 1.0) const {
     AngleScratch scratch;
-    cos_sin_rows(
-        scratch, [&](Index) { return position; }, 1, first, count, cos, sin, 0, scale);
+    cos_sin_rows(scratch, [&](Index) { return position; }, 1, first, count, cos, sin, 0, scale);
   }
 
   /// The same where each pair has a coordinate of its own, at(j) for pair first + j: several axes, fractions.

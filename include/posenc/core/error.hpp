@@ -36,7 +36,10 @@ inline std::string text(double value) {
   return buffer;
 }
 template <class Integer>
-  requires std::is_integral_v<Integer> std::string text(Integer value) { return std::to_string(value); }
+  requires std::is_integral_v<Integer>
+std::string text(Integer value) {
+  return std::to_string(value);
+}
 
 template <class... Parts>
 std::string concat(const Parts&... parts) {

@@ -352,9 +352,8 @@ inline constexpr Index prefetch_ahead = 8192, prefetch_from = 1 << 20;
 /// Joined: packs 2 i and 2 i + 1 are neighbours in memory.
 template <bool Joined, scalar_type S, std::size_t N>
 [[gnu::always_inline]] inline void store_packs(S* const (&to)[N], const Pack<compute_t<S>> (&packs)[N]) {
-  const auto store = [](void* at, auto bits) __attribute__((always_inline)) {
-    std::memcpy(at, &bits, sizeof bits);
-  };
+  const auto store = [](void* at, auto bits)
+                         __attribute__((always_inline)) { std::memcpy(at, &bits, sizeof bits); };
   [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
     if constexpr (std::same_as<S, Eigen::bfloat16>) {
       if (bfloat16_instruction_fits(packs[i]...)) {
@@ -370,8 +369,7 @@ template <bool Joined, scalar_type S, std::size_t N>
     } else {
       (store_pack(to[i], packs[i]), ...);
     }
-  }
-  (std::make_index_sequence<N>());
+  }(std::make_index_sequence<N>());
 }
 
 /// The first `count` numbers of a pack, the others zero.

@@ -16,9 +16,9 @@ inline namespace v0 {
 /// Eigen::ThreadPoolDevice, Eigen::DefaultDevice (serial), or a type with the same parallelFor(n, cost, f).
 template <class D>
 concept device = std::same_as<std::remove_cvref_t<D>, Eigen::DefaultDevice> ||
-    requires(const D& d, Index n, const Eigen::TensorOpCost& cost, void (*f)(Index, Index)) {
-  d.parallelFor(n, cost, f);
-};
+                 requires(const D& d, Index n, const Eigen::TensorOpCost& cost, void (*f)(Index, Index)) {
+                   d.parallelFor(n, cost, f);
+                 };
 
 namespace detail {
 

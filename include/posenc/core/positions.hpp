@@ -118,7 +118,7 @@ class Positions {
   enum class Kind : std::uint8_t { consecutive, starts, ids64, ids32, coordinates };
 
   void require_range(const char* name) const {
-    const auto check = [&](Index axis, Index row, Index i) {
+    const auto require_one = [&](Index axis, Index row, Index i) {
       const Coordinate c = coordinate(axis, row, i);
       if (c.whole() > static_cast<std::uint64_t>(largest_position))
         detail::out_of_range(name, ": expected positions within 2^60 of zero, got ",
@@ -129,9 +129,9 @@ class Positions {
     for (Index axis = 0; axis < axes_; ++axis)
       for (Index row = 0; row < rows_; ++row) {
         if (is_consecutive()) {
-          check(axis, row, 0), check(axis, row, count_ - 1);
+          require_one(axis, row, 0), require_one(axis, row, count_ - 1);
         } else {
-          for (Index i = 0; i < count_; ++i) check(axis, row, i);
+          for (Index i = 0; i < count_; ++i) require_one(axis, row, i);
         }
       }
   }
@@ -280,9 +280,9 @@ namespace detail {
 
 /// Memory that is still there after the full expression: an lvalue, or a temporary that only looks at it.
 template <class T>
-concept outlives_the_call = std::is_lvalue_reference_v<T> ||(storage_of<T>::known && !storage_of<T>::owns) ||
-                            (!storage_of<T>::known &&
-                             std::ranges::enable_borrowed_range<std::remove_cvref_t<T>>);
+concept outlives_the_call =
+    std::is_lvalue_reference_v<T> || (storage_of<T>::known && !storage_of<T>::owns) ||
+    (!storage_of<T>::known && std::ranges::enable_borrowed_range<std::remove_cvref_t<T>>);
 
 }  // namespace detail
 

@@ -17,7 +17,7 @@ using Index = Eigen::Index;
 /// float, double, Eigen::half or Eigen::bfloat16.
 template <class T>
 concept scalar_type = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Eigen::half> ||
-    std::same_as<T, Eigen::bfloat16>;
+                      std::same_as<T, Eigen::bfloat16>;
 
 /// The type the arithmetic on T is done in: double for double, float for the other three.
 template <class T>

@@ -70,11 +70,9 @@ class Table : public Held<S, 2> {
     const P by = broadcast(scale);
     const auto run = [&](const auto* from) {
       if (addend == nullptr)
-        map_run(
-            row, count, [&](P x) { return multiply(x, by); }, from);
+        map_run(row, count, [&](P x) { return multiply(x, by); }, from);
       else
-        map_run(
-            row, count, [&](P x, P y) { return multiply(x, by) + y; }, from, addend);
+        map_run(row, count, [&](P x, P y) { return multiply(x, by) + y; }, from, addend);
     };
     if (view().stride(1) == 1) {
       run(at(id, first));

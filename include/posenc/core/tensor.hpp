@@ -50,7 +50,9 @@ class View {
   View(T* data, const Extents& extents) : View(data, extents, packed(extents)) {}
 
   /// A view is also a view of const elements.
-  operator View<const T, Rank>() const requires(!std::is_const_v<T>) {
+  operator View<const T, Rank>() const
+    requires(!std::is_const_v<T>)
+  {
     View<const T, Rank> same;
     same.data_ = data_, same.extents_ = extents_, same.strides_ = strides_;  // checked already
     return same;
@@ -181,9 +183,8 @@ inline constexpr bool is_view<View<T, Rank>> = true;
 /// Memory that a kernel can address. An expression (a * 2, a.slice(..), a.transpose()) is not: evaluate it
 /// first.
 template <class T>
-concept storage_not_expression = detail::storage_of<T>::known && requires(std::remove_reference_t<T>& t) {
-  *t.data();
-};
+concept storage_not_expression =
+    detail::storage_of<T>::known && requires(std::remove_reference_t<T>& t) { *t.data(); };
 
 /// The type of the elements of a tensor, matrix or View.
 template <class T>
@@ -211,12 +212,12 @@ concept writable_tensor = readable_tensor<T> && elements_are_writable<T> && not_
 namespace detail {
 
 template <class T>
-concept id_type = std::signed_integral<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
+concept id_type = std::signed_integral<T> && (sizeof(T) == 4 || sizeof(T) == 8);
 
 /// std::vector, std::array, std::span and their like.
 template <class T>
-concept contiguous_list = !storage_not_expression<T> && requires(std::remove_reference_t<T> & t) {
-  {*t.data()};
+concept contiguous_list = !storage_not_expression<T> && requires(std::remove_reference_t<T>& t) {
+  { *t.data() };
   { t.size() } -> std::convertible_to<std::size_t>;
 };
 
@@ -225,9 +226,8 @@ concept contiguous_list = !storage_not_expression<T> && requires(std::remove_ref
 /// Token ids or positions: 32- or 64-bit signed integers in a tensor, matrix, vector, View, or contiguous
 /// list (rank 1).
 template <class T>
-concept integer_tensor =
-    (storage_not_expression<T> ||
-     detail::contiguous_list<T>)&&detail::id_type<std::remove_cv_t<detail::element_of<T>>>;
+concept integer_tensor = (storage_not_expression<T> || detail::contiguous_list<T>) &&
+                         detail::id_type<std::remove_cv_t<detail::element_of<T>>>;
 
 /// An attention mask: bool or integer, nonzero where there is a token.
 template <class T>
@@ -250,8 +250,7 @@ auto view(T&& t) {
     std::array<Index, rank> extents{}, strides{};
     // Eigen::Sizes, of a fixed-size tensor, counts its axes in signed numbers, Eigen::DSizes in unsigned
     // ones.
-    using Axis = std::conditional_t < requires { Type::Dimensions::total_size; }
-    , std::ptrdiff_t, std::size_t > ;
+    using Axis = std::conditional_t<requires { Type::Dimensions::total_size; }, std::ptrdiff_t, std::size_t>;
     for (std::size_t axis = 0; axis < rank; ++axis)
       extents[axis] = static_cast<Index>(t.dimensions()[static_cast<Axis>(axis)]);
     constexpr bool row_major = static_cast<int>(Type::Layout) == static_cast<int>(Eigen::RowMajor);
@@ -315,7 +314,9 @@ class NamedAxes {
  public:
   /// The order as stated.
   constexpr NamedAxes(Axes axes) : axes_(axes) {}  // NOLINT: implicit, so that Axes::bshd can be passed
-  constexpr NamedAxes() requires(Rank == 2 || Rank == 3) : axes_(Rank == 2 ? Axes::sd : Axes::bsd) {}
+  constexpr NamedAxes()
+    requires(Rank == 2 || Rank == 3)
+      : axes_(Rank == 2 ? Axes::sd : Axes::bsd) {}
   /// The order.
   constexpr Axes value() const { return axes_; }
 

@@ -25,8 +25,7 @@ using TileBuffer = std::array<C, static_cast<std::size_t>(tile_elements)>;
 /// to[i] = from[i], widened or rounded.
 template <scalar_type From, scalar_type To>
 inline void convert_run(const From* from, Index n, To* to) {
-  map_run(
-      to, n, [](auto pack) { return pack; }, from);
+  map_run(to, n, [](auto pack) { return pack; }, from);
 }
 
 /// buffer[r * tile.extent(1) + c] = tile(r, c), in the order that memory likes.

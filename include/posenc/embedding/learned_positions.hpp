@@ -106,7 +106,7 @@ class LearnedPositions {
   void add_vjp(const D& device, Dt&& d_table, const Positions& at, const Dy& dy) const {
     const auto target = require_table("d_table", d_table);
     const View<const scalar_of<Dy>, 3> g = detail::as_bsd(detail::input_view(dy));
-    require(g, at, "dy");
+    require_fit(g, at, "dy");
     const detail::Lookups lookups(g.extent(0) * g.extent(1), [&](Index n) {
       const Position row = at(n / g.extent(1), n % g.extent(1)) + config_.offset;
       return row == config_.padding_idx ? Position{-1} : row;
@@ -147,7 +147,7 @@ class LearnedPositions {
 
  private:
   template <class T>
-  void require(const View<T, 3>& x, const Positions& at, const char* name) const {
+  void require_fit(const View<T, 3>& x, const Positions& at, const char* name) const {
     if (x.extent(2) != d_model())
       detail::invalid(name, ": expected ", d_model(), " features (d_model) on the last axis, got ",
                       x.extent(2));
@@ -158,7 +158,7 @@ class LearnedPositions {
   template <scalar_type S, device D>
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in,
                  const Positions& at) const {
-    require(out, at, "x");
+    require_fit(out, at, "x");
     detail::map_tiles<S>(
         device, out, at.rows() == 1,
         [&](detail::NoScratch&, const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },
@@ -169,7 +169,7 @@ class LearnedPositions {
 
   template <scalar_type S, device D>
   void embed_views(const D& device, const View<S, 3>& out, const Positions& at) const {
-    require(out, at, "out");
+    require_fit(out, at, "out");
     detail::map_tiles<S>(
         device, out, at.rows() == 1,
         [&](detail::NoScratch&, const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },

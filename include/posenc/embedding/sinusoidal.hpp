@@ -75,7 +75,7 @@ struct SinusoidalConfig {
 
 namespace detail {
 
-inline void check(const SinusoidalConfig& config) {
+inline void require_valid(const SinusoidalConfig& config) {
   if (config.d_model <= 0) invalid("d_model: expected at least 1, got ", config.d_model);
   if (config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse)
     invalid("d_model: expected an even number (or an odd_dim rule for the last column), got ",
@@ -92,7 +92,7 @@ inline void check(const SinusoidalConfig& config) {
 /// The frequencies of a configuration, in radians per position, fastest first: d_model / 2 of them (rounded
 /// up for OddDim::longer_first). Throws std::invalid_argument for a configuration that defines none.
 inline std::vector<double> sinusoidal_frequencies(const SinusoidalConfig& config) {
-  detail::check(config);
+  detail::require_valid(config);
   const Index half = (config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
   if (config.exponent == SinusoidExponent::i_over_half_minus_one && half == 1)
     detail::invalid("d_model: expected at least 4 for the exponent i / (half - 1), got ", config.d_model);
@@ -117,7 +117,7 @@ class Sinusoidal {
   /// has.
   Sinusoidal(const SinusoidalConfig& config, const std::vector<double>& frequencies)
       : config_(config), angles_(frequencies) {
-    detail::check(config);
+    detail::require_valid(config);
     const Index half = (config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
     detail::require_equal("frequencies", half, angles_.size());
   }
@@ -184,7 +184,7 @@ class Sinusoidal {
   double scale_vjp(const Dy& dy, const Positions& at) const {
     using S = scalar_of<Dy>;
     const View<const S, 3> g = detail::as_bsd(detail::input_view(dy));
-    require(g, at, "dy");
+    require_fit(g, at, "dy");
     return scale_gradient<S>(g, at);
   }
 
@@ -203,7 +203,7 @@ class Sinusoidal {
 
  private:
   template <class T>
-  void require(const View<T, 3>& x, const Positions& at, const char* name) const {
+  void require_fit(const View<T, 3>& x, const Positions& at, const char* name) const {
     if (x.extent(2) != config_.d_model)
       detail::invalid(name, ": expected ", config_.d_model, " features (d_model) on the last axis, got ",
                       x.extent(2));
@@ -214,7 +214,7 @@ class Sinusoidal {
   template <scalar_type S, device D>
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in,
                  const Positions& at) const {
-    require(out, at, "x");
+    require_fit(out, at, "x");
     detail::map_tiles<S, detail::AngleScratch>(
         device, out, at.rows() == 1,
         [&](detail::AngleScratch& scratch, const detail::Tile& tile, compute_t<S>* rows) {
@@ -227,7 +227,7 @@ class Sinusoidal {
 
   template <scalar_type S, device D>
   void encode_views(const D& device, const View<S, 3>& out, const Positions& at) const {
-    require(out, at, "out");
+    require_fit(out, at, "out");
     detail::map_tiles<S, detail::AngleScratch>(
         device, out, at.rows() == 1,
         [&](detail::AngleScratch& scratch, const detail::Tile& tile, compute_t<S>* rows) {

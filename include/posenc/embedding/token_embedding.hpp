@@ -142,7 +142,7 @@ class TokenEmbedding {
                   "posenc: a table of double goes with tensors of double, the others with each other");
     const auto out = detail::output_view("x", x);
     const auto tokens = detail::integer_view(ids);
-    require(tokens, out, "x");
+    require_fit(tokens, out, "x");
     detail::for_each_bsd(
         [&](Index before, const View<S, 3>& part) { embed_views(device, part, tokens, before); }, 0, out);
   }
@@ -268,7 +268,7 @@ class TokenEmbedding {
 
   /// Throws unless x has the shape of ids and a last axis of d_model, and every id is in the table.
   template <class Id, std::size_t Rank, class T, std::size_t RankX>
-  void require(const View<const Id, Rank>& ids, const View<T, RankX>& x, const char* name) const {
+  void require_fit(const View<const Id, Rank>& ids, const View<T, RankX>& x, const char* name) const {
     static_assert(RankX == Rank + 1, "posenc: expected x with one axis more than ids: (..., d_model)");
     std::array<Index, RankX> expected{};
     for (std::size_t axis = 0; axis < Rank; ++axis) expected[axis] = ids.extent(axis);
@@ -316,7 +316,7 @@ class TokenEmbedding {
   template <class Ids, class T, std::size_t RankX>
   detail::Lookups lookups(const Ids& ids, const View<T, RankX>& dy) const {
     const auto tokens = detail::integer_view(ids);
-    require(tokens, dy, "dy");
+    require_fit(tokens, dy, "dy");
     return detail::Lookups(tokens.size(), [&](Index n) {
       const Position id = detail::id_at(tokens, n);
       return id == config_.padding_idx ? Position{-1} : id;

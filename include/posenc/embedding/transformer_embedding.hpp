@@ -83,7 +83,7 @@ class TransformerEmbedding {
                   "posenc: a table of double goes with tensors of double, the others with each other");
     const auto tokens = detail::integer_view(ids);
     const auto result = detail::output_view("x", x);
-    token_.require(tokens, result, "x");
+    token_.require_fit(tokens, result, "x");
     const View<S, 3> out = detail::as_bsd(result);
     require_positions(at, out.extent(0), out.extent(1));
     embed_views(device, out, tokens, at, mode == Mode::train && dropout_.p() > 0, seed);
@@ -183,7 +183,7 @@ class TransformerEmbedding {
   void require_gradient(Dt& d_token, const Ids& ids, const Positions& at, const Dy& dy) const {
     const auto tokens = detail::integer_view(ids);
     const auto g = detail::input_view(dy);
-    token_.require(tokens, g, "dy");
+    token_.require_fit(tokens, g, "dy");
     token_.require_table("d_token", d_token);
     const auto bsd = detail::as_bsd(g);
     require_positions(at, bsd.extent(0), bsd.extent(1));

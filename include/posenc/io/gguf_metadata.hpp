@@ -97,7 +97,7 @@ class GgufReader {
   std::uint64_t at() const { return at_; }
   std::uint64_t left() const { return size_ - at_; }
 
-  void require(std::uint64_t bytes, const std::string& what) const {
+  void require_bytes(std::uint64_t bytes, const std::string& what) const {
     if (bytes > left())
       invalid("gguf: ", what, ": expected ", bytes, " bytes at ", at_, ", but the file ends at ", size_);
   }
@@ -115,7 +115,7 @@ class GgufReader {
 
   std::string string(std::uint64_t longest, const std::string& what) {
     const std::uint64_t length = u64("the length of " + what);
-    require(length, what);
+    require_bytes(length, what);
     if (length > longest) invalid("gguf: ", what, ": expected at most ", longest, " bytes, got ", length);
     std::string value(static_cast<std::size_t>(length), '\0');
     take(value.data(), length, what);
@@ -123,7 +123,7 @@ class GgufReader {
   }
 
   void skip(std::uint64_t bytes, const std::string& what) {
-    require(bytes, what);
+    require_bytes(bytes, what);
     in_.ignore(static_cast<std::streamsize>(bytes));
     at_ += bytes;
     if (!in_) invalid("gguf: ", what, ": the file could not be read");
@@ -138,7 +138,7 @@ class GgufReader {
 
  private:
   void take(char* to, std::uint64_t bytes, const std::string& what) {
-    require(bytes, what);
+    require_bytes(bytes, what);
     in_.read(to, static_cast<std::streamsize>(bytes));
     at_ += bytes;
     if (!in_) invalid("gguf: ", what, ": the file could not be read");
@@ -295,7 +295,7 @@ inline GgufMetadata read_gguf_metadata(std::istream& stream, std::uint64_t size)
     if (tensor.offset % alignment != 0)
       invalid("gguf: ", what, ": expected an offset aligned to ", alignment, ", got ", tensor.offset);
     in.seek(data + tensor.offset, what);
-    in.require(4 * tensor.shape[0], "the data of " + what);
+    in.require_bytes(4 * tensor.shape[0], "the data of " + what);
     std::vector<double> factors;
     for (std::uint64_t i = 0; i < tensor.shape[0]; ++i)
       factors.push_back(detail::gguf_real(in, GgufType::f32, what));

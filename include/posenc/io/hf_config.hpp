@@ -268,9 +268,9 @@ class HfReader : private HfRopeReader {
         s.understood(key);
         s.warn(key, "has no effect: ", std::string(family.note));
       }
-    emit({.name = stack,
-          .embedding = {},
-          .layers = alike(layer_count_or_none(s).value_or(0), NoPositionLayer{})});
+    add_stack({.name = stack,
+               .embedding = {},
+               .layers = alike(layer_count_or_none(s).value_or(0), NoPositionLayer{})});
   }
 
   // -- other decoders
@@ -290,7 +290,7 @@ class HfReader : private HfRopeReader {
     if (!std::isfinite(layer.config.rope_theta)) s.refuse("rope_ratio", "expected a number, got ", *ratio);
     layer.pairing = family.pairing;
     layer.max_position_embeddings = context_length(s).value_or(0);
-    emit({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
+    add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
   }
 
   void bloom(HfSection& s, const std::string& name, const std::string& stack) {
@@ -298,9 +298,9 @@ class HfReader : private HfRopeReader {
     (void)context_length(s);
     for (const char* key : {"offset_alibi", "original_rope"})
       if (s.find(key) != nullptr) s.warn(key, "has no effect: BLOOM's bias has no such option");
-    emit({.name = stack,
-          .embedding = {},
-          .layers = alike(layers, AlibiConfig{.num_heads = heads, .form = AlibiForm::key_position})});
+    add_stack({.name = stack,
+               .embedding = {},
+               .layers = alike(layers, AlibiConfig{.num_heads = heads, .form = AlibiForm::key_position})});
   }
 
   void falcon(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
@@ -312,11 +312,11 @@ class HfReader : private HfRopeReader {
     for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters"})
       if (s.find(key) != nullptr) s.warn(key, "has no effect beside alibi: true, which won");
     (void)context_length(s);
-    emit({.name = stack,
-          .embedding = {},
-          .layers = alike(layers, AlibiConfig{.num_heads = heads,
-                                              .form = AlibiForm::key_position,
-                                              .scale = 1 / std::sqrt(static_cast<double>(width))})});
+    add_stack({.name = stack,
+               .embedding = {},
+               .layers = alike(layers, AlibiConfig{.num_heads = heads,
+                                                   .form = AlibiForm::key_position,
+                                                   .scale = 1 / std::sqrt(static_cast<double>(width))})});
   }
 
   void mpt(HfSection& s, const std::string& name, const std::string& stack) {
@@ -342,7 +342,7 @@ class HfReader : private HfRopeReader {
       result.embedding = LearnedEmbedding{.max_len = *length};
     }
     leftovers(attn, name, false);
-    emit(std::move(result));
+    add_stack(std::move(result));
   }
 
   /// The 7B models turn, the 13B ones have ALiBi, and no key says which is which. The 7B files state
@@ -357,9 +357,9 @@ class HfReader : private HfRopeReader {
     if (turns) return rope(s, family, name, stack);
     s.warn("max_position_embeddings", "not stated, as in the 13B models: ALiBi");
     (void)context_length(s);
-    emit({.name = stack,
-          .embedding = {},
-          .layers = alike(layer_count(s, name), AlibiConfig{.num_heads = head_count(s, name)})});
+    add_stack({.name = stack,
+               .embedding = {},
+               .layers = alike(layer_count(s, name), AlibiConfig{.num_heads = head_count(s, name)})});
   }
 
   // -- buckets
@@ -389,12 +389,12 @@ class HfReader : private HfRopeReader {
     s.understood("n_positions");  // what the model was trained for; nothing depends on it
     const auto decoder = s.integer("num_decoder_layers", 0, largest_config_layers);
     if (!decoder) s.warn("num_decoder_layers", "not stated; as many as num_layers, the default of ", name);
-    emit({.name = part_name(stack, "encoder"), .embedding = {}, .layers = alike(layers, layer)});
+    add_stack({.name = part_name(stack, "encoder"), .embedding = {}, .layers = alike(layers, layer)});
     layer.bidirectional = false;
     if (s.boolean("is_encoder_decoder").value_or(true))
-      emit({.name = part_name(stack, "decoder"),
-            .embedding = {},
-            .layers = alike(decoder.value_or(layers), layer)});
+      add_stack({.name = part_name(stack, "decoder"),
+                 .embedding = {},
+                 .layers = alike(decoder.value_or(layers), layer)});
   }
 
   /// Chronos 2 goes by the model_type of T5, but turns.
@@ -409,15 +409,15 @@ class HfReader : private HfRopeReader {
     layer.pairing = Pairing::half;
     s.warn("architectures",
            "Chronos 2: attention over time turns; attention over series, in the same layers, does not");
-    emit({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
+    add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
   }
 
   void mpnet(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
     RelativeBucketsLayer layer = buckets(s, name, "relative_attention_num_buckets",
                                          "relative_attention_max_distance", head_count(s, name));
-    emit({.name = stack,
-          .embedding = table(s, family, "max_position_embeddings"),
-          .layers = alike(layer_count(s, name), layer)});
+    add_stack({.name = stack,
+               .embedding = table(s, family, "max_position_embeddings"),
+               .layers = alike(layer_count(s, name), layer)});
   }
 
   void prophetnet(HfSection& s, const HfFamily& family, const std::string& stack) {
@@ -427,10 +427,10 @@ class HfReader : private HfRopeReader {
     RelativeBucketsLayer layer = buckets(s, "prophetnet", "num_buckets", "relative_max_distance", *heads);
     layer.bidirectional = false;
     const LearnedEmbedding embedding = table(s, family, "max_position_embeddings");
-    emit({.name = part_name(stack, "encoder"),
-          .embedding = embedding,
-          .layers = alike(encoder, NoPositionLayer{})});
-    emit({.name = part_name(stack, "decoder"), .embedding = embedding, .layers = alike(decoder, layer)});
+    add_stack({.name = part_name(stack, "encoder"),
+               .embedding = embedding,
+               .layers = alike(encoder, NoPositionLayer{})});
+    add_stack({.name = part_name(stack, "decoder"), .embedding = embedding, .layers = alike(decoder, layer)});
   }
 
   // -- tables
@@ -465,30 +465,31 @@ class HfReader : private HfRopeReader {
     s.understood("position_biased_input");
     if (kind && *kind == "alibi") {  // Jina's BERT
       (void)context_length(s);
-      return emit({.name = stack,
-                   .embedding = {},
-                   .layers = alike(layer_count(s, name), AlibiConfig{.num_heads = head_count(s, name)})});
+      return add_stack(
+          {.name = stack,
+           .embedding = {},
+           .layers = alike(layer_count(s, name), AlibiConfig{.num_heads = head_count(s, name)})});
     }
     if (kind && *kind != "absolute")
       s.refuse("position_embedding_type", "expected absolute or alibi, got ", shown(*kind));
     (void)s.integer_of_any({"model_max_length"}, 1, largest_config_length);
     if (name == "trocr" && !s.boolean("use_learned_position_embeddings").value_or(true))
-      return emit({.name = stack,
-                   .embedding = sinusoid(s, HfSinusoid::fairseq, name),
-                   .layers = alike(count(s, "decoder_layers"), NoPositionLayer{})});
+      return add_stack({.name = stack,
+                        .embedding = sinusoid(s, HfSinusoid::fairseq, name),
+                        .layers = alike(count(s, "decoder_layers"), NoPositionLayer{})});
     if (!family.two_stacks) {
       const Index layers = name == "trocr" ? count(s, "decoder_layers") : layer_count(s, name);
-      return emit({.name = stack,
-                   .embedding = table(s, family, "max_position_embeddings"),
-                   .layers = alike(layers, NoPositionLayer{})});
+      return add_stack({.name = stack,
+                        .embedding = table(s, family, "max_position_embeddings"),
+                        .layers = alike(layers, NoPositionLayer{})});
     }
     for (const std::string side : {"encoder", "decoder"}) {
       if (side == "encoder" && s.boolean("is_decoder").value_or(false)) continue;  // half of a pair of models
       const std::string key =
           name == "led" ? "max_" + side + "_position_embeddings" : "max_position_embeddings";
-      emit({.name = part_name(stack, side),
-            .embedding = table(s, family, key),
-            .layers = alike(count(s, side + "_layers"), NoPositionLayer{})});
+      add_stack({.name = part_name(stack, side),
+                 .embedding = table(s, family, key),
+                 .layers = alike(count(s, side + "_layers"), NoPositionLayer{})});
     }
   }
 
@@ -523,26 +524,26 @@ class HfReader : private HfRopeReader {
          {"max_position_embeddings", "max_source_positions", "max_target_positions", "n_positions"})
       (void)s.integer(key, 1, largest_config_length);
     if (!family.two_stacks) {
-      return emit(
+      return add_stack(
           {.name = stack, .embedding = config, .layers = alike(layer_count(s, name), NoPositionLayer{})});
     }
     for (const std::string side : {"encoder", "decoder"})
-      emit({.name = part_name(stack, side),
-            .embedding = config,
-            .layers = alike(count(s, side + "_layers"), NoPositionLayer{})});
+      add_stack({.name = part_name(stack, side),
+                 .embedding = config,
+                 .layers = alike(count(s, side + "_layers"), NoPositionLayer{})});
   }
 
   void whisper(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
     const SinusoidalConfig config = sinusoid(s, HfSinusoid::whisper, name);
     const auto frames = s.integer("max_source_positions", 1, largest_config_length);
     if (!frames) s.refuse("max_source_positions", "expected an integer, got nothing");
-    emit({.name = family.two_stacks ? part_name(stack, "encoder") : stack,
-          .embedding = config,
-          .layers = alike(count(s, "encoder_layers"), NoPositionLayer{})});
+    add_stack({.name = family.two_stacks ? part_name(stack, "encoder") : stack,
+               .embedding = config,
+               .layers = alike(count(s, "encoder_layers"), NoPositionLayer{})});
     if (!family.two_stacks) return;
-    emit({.name = part_name(stack, "decoder"),
-          .embedding = table(s, family, "max_target_positions"),
-          .layers = alike(count(s, "decoder_layers"), NoPositionLayer{})});
+    add_stack({.name = part_name(stack, "decoder"),
+               .embedding = table(s, family, "max_target_positions"),
+               .layers = alike(count(s, "decoder_layers"), NoPositionLayer{})});
   }
 
   void esm(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
@@ -555,13 +556,13 @@ class HfReader : private HfRopeReader {
       require_width(s, layer.config);
       layer.pairing = family.pairing;
       layer.max_position_embeddings = context_length(s).value_or(0);
-      return emit({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
+      return add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
     }
     if (kind && *kind != "absolute")
       s.refuse("position_embedding_type", "expected absolute or rotary, got ", shown(*kind));
-    emit({.name = stack,
-          .embedding = table(s, family, "max_position_embeddings"),
-          .layers = alike(layers, NoPositionLayer{})});
+    add_stack({.name = stack,
+               .embedding = table(s, family, "max_position_embeddings"),
+               .layers = alike(layers, NoPositionLayer{})});
   }
 
   void distilbert(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
@@ -569,13 +570,13 @@ class HfReader : private HfRopeReader {
     const Index layers = layer_count(s, name);
     if (s.boolean(key).value_or(false)) {
       (void)context_length(s);
-      return emit({.name = stack,
-                   .embedding = sinusoid(s, family.sinusoid, name),
-                   .layers = alike(layers, NoPositionLayer{})});
+      return add_stack({.name = stack,
+                        .embedding = sinusoid(s, family.sinusoid, name),
+                        .layers = alike(layers, NoPositionLayer{})});
     }
-    emit({.name = stack,
-          .embedding = table(s, family, "max_position_embeddings"),
-          .layers = alike(layers, NoPositionLayer{})});
+    add_stack({.name = stack,
+               .embedding = table(s, family, "max_position_embeddings"),
+               .layers = alike(layers, NoPositionLayer{})});
   }
 
   void conformer(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
@@ -595,7 +596,7 @@ class HfReader : private HfRopeReader {
          {"num_conv_pos_embeddings", "num_conv_pos_embedding_groups", "max_source_positions",
           "left_max_position_embeddings", "right_max_position_embeddings"})
       s.understood(key);
-    emit({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
+    add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
   }
 
   // -- vision
@@ -645,7 +646,8 @@ class HfReader : private HfRopeReader {
       s.refuse("use_absolute_position_embeddings", "expected true, got false");
     if (const auto mask = s.boolean("use_relative_position_bias"); mask && *mask)
       s.refuse("use_relative_position_bias", "expected false, got true");
-    emit({.name = stack, .embedding = grid_table(s, family), .layers = alike(layers, NoPositionLayer{})});
+    add_stack(
+        {.name = stack, .embedding = grid_table(s, family), .layers = alike(layers, NoPositionLayer{})});
   }
 
   void vision_rope(HfSection& s, const HfFamily& family, const std::string& name, const std::string& stack) {
@@ -685,13 +687,14 @@ class HfReader : private HfRopeReader {
       s.refuse("head_dim", "expected a multiple of 4 for rows and columns, got ", layer.config.head_dim);
     StackPositions result{.name = stack, .embedding = {}, .layers = alike(layers, layer)};
     if (family.rule == LearnedEmbedding::Rule::grid) result.embedding = grid_table(s, family);
-    emit(std::move(result));
+    add_stack(std::move(result));
     if (const auto frames = s.integer("init_pos_emb_time", 1, 1 << 16)) {  // Kimi adds a sinusoid per frame
       if (const auto type = s.text("pos_emb_type"); type && *type != "divided_fixed")
         s.refuse("pos_emb_type", "expected divided_fixed, got ", shown(*type));
-      emit({.name = stack + ".time",
-            .embedding = SinusoidalConfig{.d_model = hidden_size(s, name), .layout = SinusoidLayout::halves},
-            .layers = {}});
+      add_stack(
+          {.name = stack + ".time",
+           .embedding = SinusoidalConfig{.d_model = hidden_size(s, name), .layout = SinusoidLayout::halves},
+           .layers = {}});
     }
   }
 
@@ -712,7 +715,7 @@ class HfReader : private HfRopeReader {
     s.warn(
         "max_num_tiles",
         "a learned gate weighs the table of patches against that of tiles, which has a row per aspect ratio");
-    emit({.name = stack + ".tiles", .embedding = LearnedEmbedding{.max_len = ratios + 1}, .layers = {}});
+    add_stack({.name = stack + ".tiles", .embedding = LearnedEmbedding{.max_len = ratios + 1}, .layers = {}});
   }
 
   /// DeepSeek-VL2 and Janus name their tower in the way of timm.
@@ -738,16 +741,16 @@ class HfReader : private HfRopeReader {
     const std::optional<Index> layers = layer_count_or_none(s);
     if (!layers)
       s.warn("layers", "not stated, so the tower is described without its layers, which add nothing");
-    emit({.name = stack,
-          .embedding = LearnedEmbedding{.max_len = (image / patch) * (image / patch),
-                                        .rule = LearnedEmbedding::Rule::grid},
-          .layers = alike(layers.value_or(0), NoPositionLayer{})});
+    add_stack({.name = stack,
+               .embedding = LearnedEmbedding{.max_len = (image / patch) * (image / patch),
+                                             .rule = LearnedEmbedding::Rule::grid},
+               .layers = alike(layers.value_or(0), NoPositionLayer{})});
   }
 
   /// DaViT has no positions of its own; behind it, Florence-2 adds a learned row and column, and a sinusoid
   /// per frame.
   void florence2(HfSection& s, const std::string& stack) {
-    emit({.name = stack, .embedding = {}, .layers = {}});
+    add_stack({.name = stack, .embedding = {}, .layers = {}});
     Index width = 0;
     if (const auto widths = s.integers("dim_embed", 1, largest_config_width); widths && !widths->empty())
       width = widths->back();
@@ -759,9 +762,9 @@ class HfReader : private HfRopeReader {
         p.refuse("type", "expected learned_abs_2d with max_pos_embeddings, got ",
                  type ? shown(*type) : std::string("nothing"));
       for (const char* axis : {".row", ".column"})
-        emit({.name = p.path() + axis,
-              .embedding = LearnedEmbedding{.max_len = *rows, .rule = LearnedEmbedding::Rule::grid},
-              .layers = {}});
+        add_stack({.name = p.path() + axis,
+                   .embedding = LearnedEmbedding{.max_len = *rows, .rule = LearnedEmbedding::Rule::grid},
+                   .layers = {}});
       leftovers(p, "davit", false);
     }
     if (const HfJson* json = s.find("visual_temporal_embedding")) {
@@ -771,11 +774,11 @@ class HfReader : private HfRopeReader {
       if (!type || *type != "COSINE" || width < 2 || width % 2 != 0)
         p.refuse("type", "expected COSINE over an even dim_embed, got ",
                  type ? shown(*type) : std::string("nothing"));
-      emit({.name = p.path(),
-            .embedding = SinusoidalConfig{.d_model = width,
-                                          .exponent = SinusoidExponent::i_over_half,
-                                          .layout = SinusoidLayout::halves},
-            .layers = {}});
+      add_stack({.name = p.path(),
+                 .embedding = SinusoidalConfig{.d_model = width,
+                                               .exponent = SinusoidExponent::i_over_half,
+                                               .layout = SinusoidLayout::halves},
+                 .layers = {}});
     }
   }
 };

@@ -183,7 +183,7 @@ class HfReaderBase {
   // -- output
   // ------------------------------------------------------------------------------------------------------
 
-  void emit(StackPositions stack) {
+  void add_stack(StackPositions stack) {
     layers_ += static_cast<Index>(stack.layers.size());
     if (layers_ > largest_config_layers)
       invalid(stack.name, ": expected at most ", largest_config_layers, " layers in all, got ", layers_);

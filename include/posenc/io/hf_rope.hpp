@@ -625,7 +625,7 @@ class HfRopeReader : protected HfReaderBase {
     if (!rotary_is_on(s, name)) {
       for (const char* key : {"rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor"})
         if (s.find(key) != nullptr) s.warn(key, "has no effect: rotation is switched off");
-      emit({.name = stack, .embedding = {}, .layers = alike(layers, NoPositionLayer{})});
+      add_stack({.name = stack, .embedding = {}, .layers = alike(layers, NoPositionLayer{})});
       return;
     }
     RopeBase base = rope_base(s, family, name);
@@ -669,7 +669,7 @@ class HfRopeReader : protected HfReaderBase {
     if (parameters != nullptr) require_labels_used(s, key, *parameters, kinds.types);
     if (made.empty()) s.warn("layer_types", "no layer of this model turns");
     remarks(s, name);
-    emit(std::move(result));
+    add_stack(std::move(result));
   }
 
   /// Sizes that a family has in words of its own.
@@ -831,7 +831,7 @@ class HfRopeReader : protected HfReaderBase {
       } else {
         layer = rotary_layer(s, base, nullptr);
       }
-      emit({.name = part_name(stack, side), .embedding = {}, .layers = alike(layers, layer)});
+      add_stack({.name = part_name(stack, side), .embedding = {}, .layers = alike(layers, layer)});
     }
   }
 
@@ -885,7 +885,7 @@ class HfRopeReader : protected HfReaderBase {
       for (const std::string& type : kinds.types)
         result.layers.push_back({.type = type, .scheme = NoPositionLayer{}});
       s.warn("mla_use_nope", "true: no layer turns, and qk_rope_head_dim is a width alone");
-      return emit(std::move(result));
+      return add_stack(std::move(result));
     }
     LayerPositions layer{.type = {}, .scheme = NoPositionLayer{}};
     RotaryLayer turning;
@@ -905,7 +905,7 @@ class HfRopeReader : protected HfReaderBase {
         layer.scheme = NoPositionLayer{};
       result.layers.push_back(layer);
     }
-    emit(std::move(result));
+    add_stack(std::move(result));
   }
 
   /// Layers without compression turn by rope_theta, unscaled; the others by compress_rope_theta, scaled, with
@@ -968,7 +968,7 @@ class HfRopeReader : protected HfReaderBase {
     for (const bool one : compressed)
       result.layers.push_back(
           {.type = one ? "compress" : "main", .scheme = one ? compress_layer : main_layer});
-    emit(std::move(result));
+    add_stack(std::move(result));
   }
 
  private:

@@ -28,7 +28,7 @@ struct HeadLayout {
 /// never changed. Applied with `from` and `to` exchanged it undoes itself. Throws std::invalid_argument where
 /// the layout does not fit the rows.
 template <storage_not_expression T>
-  requires(elements_are_writable<T>&& not_an_owning_temporary<T> && (rank_of<T> == 1 || rank_of<T> == 2) &&
+  requires(elements_are_writable<T> && not_an_owning_temporary<T> && (rank_of<T> == 1 || rank_of<T> == 2) &&
            std::is_trivially_copyable_v<scalar_of<T>>)
 void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& layout) {
   using Element = scalar_of<T>;

@@ -72,8 +72,8 @@ struct PackTurn {
 /// f(0), ..., f(N - 1), written out: packs in an array only stay in registers where no loop counts them.
 template <std::size_t N, class F>
 [[gnu::always_inline]] inline void unrolled(const F& f) {
-  [&]<std::size_t... n>(std::index_sequence<n...>) __attribute__((always_inline)) { (f(n), ...); }
-  (std::make_index_sequence<N>());
+  [&]<std::size_t... n>(std::index_sequence<n...>)
+      __attribute__((always_inline)) { (f(n), ...); }(std::make_index_sequence<N>());
 }
 
 // What a processor can do at once. All packs of a step are loaded before the first of them is stored: one
@@ -315,7 +315,7 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   const Index block = room / positions;
   const Index bands = (seq + positions - 1) / positions;
   constexpr Index bytes = static_cast<Index>(sizeof(S));
-  const bool far = in.size() * bytes >= prefetch_from;
+  const bool beyond_caches = in.size() * bytes >= prefetch_from;
   const auto turn_band = [&](Index b, Index s, const Turns<C>& turns) {
     const auto base = [&]<class T>(const View<T, 4>& x) {
       return x.data() + b * x.stride(0) + s * x.stride(1);
@@ -339,8 +339,8 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
         some.heads.ahead = ahead_in(in);
         if (!in_place) some.heads.out_ahead = ahead_in(out);
       };
-      if (by_position || !far) {
-        if (far)
+      if (by_position || !beyond_caches) {
+        if (beyond_caches)
           hint(tokens, [&](const auto& x) {
             const bool packed = x.stride(2) == dim && x.stride(1) == heads * dim;
             return packed ? prefetch_ahead / bytes : x.stride(1);

@@ -49,7 +49,7 @@ inline RotaryFrequencies longrope_frequencies(const RotaryConfig& config, const 
   if (l0 < 2) detail::invalid("original_max_position_embeddings: expected at least 2, got ", l0);
   if (!(scaling.factor > 0) || !std::isfinite(scaling.factor))
     detail::invalid("factor: expected a positive finite number, got ", scaling.factor);
-  const auto check = [&](const char* name, const std::vector<double>& list) {
+  const auto require_divisors = [&](const char* name, const std::vector<double>& list) {
     if (list.size() != frequencies.inv_freq.size())
       detail::invalid(name, ": expected ", frequencies.inv_freq.size(), " divisors, one per pair, got ",
                       list.size());
@@ -57,8 +57,8 @@ inline RotaryFrequencies longrope_frequencies(const RotaryConfig& config, const 
       if (!(list[i] > 0) || !std::isfinite(list[i]))
         detail::invalid(name, "[", i, "]: expected a positive finite number, got ", list[i]);
   };
-  check("short_factor", scaling.short_factor);
-  check("long_factor", scaling.long_factor);
+  require_divisors("short_factor", scaling.short_factor);
+  require_divisors("long_factor", scaling.long_factor);
   const bool is_long = choice == LongRopeChoice::long_factor;
   const std::vector<double>& divisors = is_long ? scaling.long_factor : scaling.short_factor;
   for (std::size_t i = 0; i < divisors.size(); ++i) frequencies.inv_freq[i] /= divisors[i];

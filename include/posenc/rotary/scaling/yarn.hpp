@@ -52,7 +52,7 @@ inline double yarn_softmax_scale(const YarnConfig& scaling) {
 
 namespace detail {
 
-inline void check(const YarnConfig& scaling) {
+inline void require_valid(const YarnConfig& scaling) {
   if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor))
     invalid("factor: expected a finite number of at least 1, got ", scaling.factor);
   if (scaling.original_max_position_embeddings < 1)
@@ -92,7 +92,7 @@ struct YarnRamp {
 /// rope_type "yarn". Throws std::invalid_argument for a factor below 1, a missing original length, or ramp
 /// ends in the wrong order.
 inline RotaryFrequencies yarn_frequencies(const RotaryConfig& config, const YarnConfig& scaling) {
-  detail::check(scaling);
+  detail::require_valid(scaling);
   if (config.rope_theta == 1) detail::invalid("rope_theta: expected anything but 1 for YaRN, got 1");
   RotaryFrequencies frequencies = rotary_frequencies(config);
   const detail::YarnRamp ramp(scaling, config.rope_theta, frequencies.rotary_dim());
@@ -135,7 +135,7 @@ inline RotaryFrequencies ggml_yarn_frequencies(const RotaryConfig& config, const
   const YarnConfig ends{.original_max_position_embeddings = scaling.n_ctx_orig,
                         .beta_fast = scaling.beta_fast,
                         .beta_slow = scaling.beta_slow};
-  detail::check(ends);
+  detail::require_valid(ends);
   if (config.rope_theta == 1) detail::invalid("rope_theta: expected anything but 1 for YaRN, got 1");
   const detail::YarnRamp ramp(ends, config.rope_theta, frequencies.rotary_dim());
   for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
