@@ -2,6 +2,7 @@
 
 #include "posenc/rotary/position_grids.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -99,6 +100,57 @@ TEST_CASE("M-RoPE ids: videos") {
     CHECK(frames.at.integer(which, 0, 14) == 6);
     CHECK(frames.at.integer(which, 0, frames.at.count() - 1) == 10);
   }
+}
+
+TEST_CASE("M-RoPE ids: text behind a video goes on behind its largest position, frames included") {
+  // Qwen2-VL's documented example: 3 frames of 2 x 2, then 5 tokens of text at 3 .. 7.
+  const auto video = [](double interval, Index text, MropeAdvance advance) {
+    std::vector<MropeSegment> segments{{.frames = 3, .rows = 2, .columns = 2, .interval = interval}};
+    if (text > 0) segments.push_back({.text = text});
+    return mrope_positions(segments, advance);
+  };
+  const auto behind = [&](double interval, MropeAdvance advance) {
+    const MropePositions ids = video(interval, 5, advance);
+    const Ids text = axis(ids.at, 0);
+    for (const Index which : {1, 2}) {
+      const Ids other = axis(ids.at, which);
+      CHECK(std::equal(text.end() - 5, text.end(), other.end() - 5));
+    }
+    return Ids(text.end() - 5, text.end());
+  };
+  const Ids frames{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2},
+      seconds{0, 0, 0, 0, 50, 50, 50, 50, 100, 100, 100, 100};
+  CHECK(axis(video(1, 0, MropeAdvance::largest_axis).at, 0) == frames);
+  CHECK(axis(video(50, 0, MropeAdvance::largest_axis).at, 0) == seconds);
+  CHECK(behind(1, MropeAdvance::largest_axis) == Ids{3, 4, 5, 6, 7});
+  CHECK(behind(50, MropeAdvance::largest_axis) == Ids{101, 102, 103, 104, 105});
+  CHECK(behind(0, MropeAdvance::largest_axis) == Ids{2, 3, 4, 5, 6});
+  for (const double interval : {1.0, 50.0})  // transformers 5
+    CHECK(behind(interval, MropeAdvance::rows_and_columns) == Ids{2, 3, 4, 5, 6});
+  const std::vector<MropeSegment> segments{{.frames = 3, .rows = 2, .columns = 2, .interval = 50},
+                                           {.text = 5}};
+  CHECK(axis(mrope_positions(segments).at, 0) == axis(video(50, 5, MropeAdvance::largest_axis).at, 0));
+
+  // The token decoded next stands behind everything that is there: transformers' rope_delta.
+  for (const MropeAdvance advance : {MropeAdvance::largest_axis, MropeAdvance::rows_and_columns})
+    for (const Index text : {0, 5})
+      for (const double interval : {0.0, 1.0, 50.0}) {
+        const MropePositions ids = video(interval, text, advance);
+        Position largest = 0;
+        for (const Index which : {0, 1, 2})
+          for (const Position id : axis(ids.at, which)) largest = (std::max)(largest, id);
+        CHECK(ids.at.count() + ids.delta == largest + 1);
+      }
+  const MropeSegment negative[] = {{.text = 2, .start = -10}};
+  CHECK(2 + mrope_positions(negative).delta == -8);
+  CHECK(mrope_positions({}).delta == 0);
+}
+
+TEST_CASE("M-RoPE ids: a run whose rows and columns start elsewhere") {
+  const MropeSegment segments[] = {
+      {.frames = 2, .rows = 2, .columns = 3, .interval = 4, .start = 1, .spatial_start = 20}, {.text = 1}};
+  CHECK(axis(mrope_positions(segments).at, 0).back() == 23);  // columns 20, 21, 22
+  CHECK(axis(mrope_positions(segments, MropeAdvance::rows_and_columns).at, 0).back() == 4);
 }
 
 TEST_CASE("M-RoPE segments that are neither text nor vision are refused") {

@@ -86,19 +86,29 @@ struct MropeSegment {
   std::optional<Position> spatial_start = std::nullopt;  ///< of rows and columns, where it is not `start`
 };
 
+/// Where the text behind an image or a video goes on. The two differ where a video has more frames, or an
+/// interval between them, than it has rows and columns.
+enum class MropeAdvance {
+  largest_axis,  ///< behind the largest position of the run on any axis: Qwen2-VL's paper (section 2.1), its
+                 ///< documented example, vLLM, transformers up to 4
+  rows_and_columns  ///< max(rows, columns) behind the start of the run, frames left out: transformers 5
+};
+
 /// The positions of a whole sequence, and where decoding goes on.
 struct MropePositions {
   Positions at;    ///< axes (t, h, w)
-  Position delta;  ///< a token decoded at index i of the sequence stands at i + delta on all axes
+  Position delta;  ///< a token decoded at index i of the sequence stands at i + delta on all axes: the first
+                   ///< one behind the largest position of the sequence, whatever the advance
 };
 
 /// The rule of Qwen2-VL and its kin (get_rope_index): text counts up on all three axes; an image or video
-/// starts where the text stopped, has its frame, row and column there, and the text behind it goes on
-/// max(rows, columns) later. Throws std::invalid_argument for a segment that is both or neither, or an
-/// interval below zero.
-inline MropePositions mrope_positions(std::span<const MropeSegment> segments) {
+/// starts where the text stopped, has its frame, row and column there, and the text behind it goes on as
+/// `advance` says. Throws std::invalid_argument for a segment that is both or neither, or an interval below
+/// zero.
+inline MropePositions mrope_positions(std::span<const MropeSegment> segments,
+                                      MropeAdvance advance = MropeAdvance::largest_axis) {
   std::array<std::vector<Position>, 3> ids;
-  Position next = 0, last = -1;
+  Position next = 0, largest = -largest_position;
   for (std::size_t k = 0; k < segments.size(); ++k) {
     const MropeSegment& segment = segments[k];
     const bool vision = segment.frames > 0 && segment.rows > 0 && segment.columns > 0;
@@ -113,7 +123,7 @@ inline MropePositions mrope_positions(std::span<const MropeSegment> segments) {
       for (Index i = 0; i < segment.text; ++i)
         for (auto& axis : ids) axis.push_back(start + i);
       next = start + segment.text;
-      last = (std::max)(last, next - 1);
+      largest = (std::max)(largest, next - 1);
       continue;
     }
     const Position spatial = segment.spatial_start.value_or(start);
@@ -124,13 +134,16 @@ inline MropePositions mrope_positions(std::span<const MropeSegment> segments) {
           ids[1].push_back(spatial + row);
           ids[2].push_back(spatial + column);
         }
-    for (const auto& axis : ids) last = (std::max)(last, axis.back());
-    next = start + (std::max)(segment.rows, segment.columns);
+    // The last token has the largest position of the run on every axis.
+    const Position end = (std::max)({ids[0].back(), ids[1].back(), ids[2].back()}) + 1;
+    largest = (std::max)(largest, end - 1);
+    next = advance == MropeAdvance::largest_axis ? end : start + (std::max)(segment.rows, segment.columns);
   }
   const Index count = static_cast<Index>(ids[0].size());
   std::vector<Position> all;
   for (const auto& axis : ids) all.insert(all.end(), axis.begin(), axis.end());
-  return {detail::PositionsFactory::owned("mrope_positions", std::move(all), 3, 1, count), last + 1 - count};
+  return {detail::PositionsFactory::owned("mrope_positions", std::move(all), 3, 1, count),
+          count == 0 ? 0 : largest + 1 - count};
 }
 
 /// A batch from the positions of its rows, all with as many axes. Rows that are shorter than `count` are
