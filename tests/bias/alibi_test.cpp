@@ -1,7 +1,7 @@
 // ALiBi: slopes by the published rule, and a bias that knows positions, not indices.
 
-#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not \
-                           // need
+// Before the first include: for Eigen::ThreadPoolDevice, which posenc does not need.
+#define EIGEN_USE_THREADS
 
 #include "posenc/bias/alibi.hpp"
 

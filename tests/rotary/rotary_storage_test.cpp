@@ -1,8 +1,8 @@
 // Rotary where the memory is not plain: every storage and order of axes, slices of larger buffers, caches,
 // threads. The bits never depend on any of it.
 
-#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not \
-                           // need
+// Before the first include: for Eigen::ThreadPoolDevice, which posenc does not need.
+#define EIGEN_USE_THREADS
 
 #include <array>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // Rotary: the equations that make it one, for every scalar type, on plain packed memory. How it meets other
 // memory (layouts, slices, caches) is in rotary_storage_test.cpp.
 
-#define EIGEN_USE_THREADS  // before the first include: for Eigen::ThreadPoolDevice, which posenc does not \
-                           // need
+// Before the first include: for Eigen::ThreadPoolDevice, which posenc does not need.
+#define EIGEN_USE_THREADS
 
 #include "posenc/rotary/rotary.hpp"
 
