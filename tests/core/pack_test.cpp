@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "support/catch.hpp"
 
@@ -116,5 +117,17 @@ TEMPLATE_TEST_CASE("a part of a pack reads and writes nothing else", "[pack][uni
     for (Index i = 0; i < 64; ++i)
       CHECK(static_cast<float>(to[i]) == (i < count ? static_cast<float>(i + 1) : -1.0f));
     for (Index i = count; i < pack_size<C>; ++i) CHECK(part[i] == C{0});
+  }
+}
+
+TEMPLATE_TEST_CASE("interleave takes turns to the last number, and writes no more", "[pack][unit]", float,
+                   double) {
+  for (Index n = 0; n <= 3 * pack_size<TestType>; ++n) {
+    std::vector<TestType> a, b, out(static_cast<std::size_t>(2 * n + 3), TestType{-1});
+    for (Index i = 0; i < n; ++i)
+      a.push_back(static_cast<TestType>(2 * i)), b.push_back(static_cast<TestType>(2 * i + 1));
+    interleave(a.data(), b.data(), n, out.data());
+    for (Index i = 0; i < 2 * n + 3; ++i)
+      CHECK(out[static_cast<std::size_t>(i)] == (i < 2 * n ? static_cast<TestType>(i) : TestType{-1}));
   }
 }

@@ -163,3 +163,27 @@ TEMPLATE_TEST_CASE("rows of a batch keep their own frequencies", "[property]", f
       [&] { rotate_per_row(x.view(), ropes, choice, consecutive(0, 4), Axes::bshd); }, {"at", "21", "4"});
   CHECK(same_bits(x, untouched));
 }
+
+TEST_CASE("no row of a batch is written when a later one is refused") {
+  const Rotary rope(scaled(1e4, 1), Pairing::half);
+  const Rotary wide(rotary_frequencies({.head_dim = 64}), Pairing::half);
+  const Rotary image(mrope_sections(scaled(1e4, 1), {8, 8}), Pairing::half);
+  const std::vector<Rotary> ropes{rope, wide, image};
+  const std::vector<Index> last_is_wide{0, 0, 1}, last_is_image{0, 0, 2};
+  const std::vector<Index> last_is_none{0, 0, 3}, last_is_negative{0, 0, -1};
+  const Positions at = consecutive(7, 21);
+  auto x = keys<float>();
+  const auto untouched = x;
+  const auto refused = [&](const auto& turn) {
+    check_throws<std::invalid_argument>([&] { turn(last_is_wide); }, {"x", "head_dim", "64", "32"});
+    CHECK(same_bits(x, untouched));
+    check_throws<std::invalid_argument>([&] { turn(last_is_image); }, {"at", "2 axes", "1"});
+    CHECK(same_bits(x, untouched));
+    check_throws<std::out_of_range>([&] { turn(last_is_none); }, {"choice[2]", "3"});
+    check_throws<std::out_of_range>([&] { turn(last_is_negative); }, {"choice[2]", "-1"});
+    CHECK(same_bits(x, untouched));
+  };
+  refused([&](const std::vector<Index>& choice) { rotate_per_row(x.view(), ropes, choice, at, Axes::bshd); });
+  refused(
+      [&](const std::vector<Index>& choice) { rotate_per_row_vjp(x.view(), ropes, choice, at, Axes::bshd); });
+}

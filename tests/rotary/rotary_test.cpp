@@ -79,6 +79,8 @@ std::vector<Kind> kinds() {
     all.push_back({pairing, 21, 10, 11, Window::trailing()});
     all.push_back({pairing, 192, 64, 128, Window::trailing()});
     all.push_back({pairing, 23, 6, 5, Window::starting_at(5)});
+    all.push_back({pairing, 9, 8, 0, Window::leading()});
+    all.push_back({pairing, 9, 8, 1, Window::trailing()});
     all.push_back({pairing, 2055, 2052, 1, Window::starting_at(1)});
   }
   return all;
@@ -561,6 +563,36 @@ TEMPLATE_TEST_CASE("what does not turn keeps its bits", "[rotary][property]", fl
     auto turned = random_values<TestType, 4>({2, 2, kind.head_dim, 18}, 9);
     kind.rotary().rotate(turned.view().permute({0, 3, 1, 2}), x.view(), at, Axes::bshd);
     CHECK(untouched(values_of(turned.view().permute({0, 3, 1, 2}))));
+  }
+}
+
+TEMPLATE_TEST_CASE("a head wider than the kernel's buffers turns each pair by its own angle",
+                   "[rotary][property]", float, double, bfloat16) {
+  // More pairs than cos and sin have room for: 2048 of a packed head, 1024 of a strided one.
+  using C = posenc::compute_t<TestType>;
+  for (const Pairing pairing : {Pairing::half, Pairing::adjacent}) {
+    const Kind kind{pairing, 4205, 4202, 2, Window::starting_at(2)};
+    const Rotary rotary = kind.rotary();
+    const auto x = random_values<TestType, 4>({2, 3, 2, kind.head_dim});
+    const Positions at = posenc::consecutive(5, 3);
+    auto expected = x;
+    for (Index n = 0; n < x.size(); n += kind.head_dim)
+      for (Index i = 0; i < kind.rotary_dim / 2; ++i) {
+        const auto u = static_cast<std::size_t>(n + kind.u(i)), w = static_cast<std::size_t>(n + kind.w(i));
+        const double angle = static_cast<double>(at(0, n / kind.head_dim / 2 % 3)) *
+                             rotary.frequencies().inv_freq[static_cast<std::size_t>(i)];
+        const double c = std::cos(angle), s = std::sin(angle);
+        const double one = to_double(x.values[u]), two = to_double(x.values[w]);
+        expected.values[u] = static_cast<TestType>(static_cast<C>(one * c - two * s));
+        expected.values[w] = static_cast<TestType>(static_cast<C>(two * c + one * s));
+      }
+    const auto close = [&](const Heads<TestType>& y) {
+      return posenc_test::max_difference(y.values, expected.values) <= 8 * epsilon<TestType>;
+    };
+    CHECK(close(rotated(rotary, x, at)));
+    auto strided = random_values<TestType, 4>({2, 2, kind.head_dim, 3}, 9);  // the sequence fastest
+    rotary.rotate(strided.view().permute({0, 3, 1, 2}), x.view(), at, Axes::bshd);
+    CHECK(close(values_of(strided.view().permute({0, 3, 1, 2}))));
   }
 }
 

@@ -116,6 +116,28 @@ TEST_CASE("YaRN: golden points of three models") {
   CHECK(gpt_oss.attention_factor == Approx(1.3465735903).epsilon(1e-10));
 }
 
+TEST_CASE("YaRN: the ramp ends at the first and at the last pair where its ends lie beyond them") {
+  // 32 turns within 128 positions: pair 64 ln(128 / 64 pi) / (2 ln 10000) = -1.57, so the ramp starts at pair 0
+  // and not at -2. One turn: pair 10.47, so it ends at 11.
+  const RotaryConfig config{.head_dim = 64};
+  const auto plain = rotary_frequencies(config).inv_freq;
+  const auto start =
+      yarn_frequencies(config, {.factor = 8, .original_max_position_embeddings = 128}).inv_freq;
+  CHECK(start[0] == 1.0);
+  for (std::size_t i = 0; i < 32; ++i) {
+    const double g = i < 11 ? static_cast<double>(i) / 11 : 1.0;
+    CHECK(start[i] == Approx(plain[i] * (1 - g) + plain[i] / 8 * g).epsilon(1e-14));
+  }
+  // Base 10, 1000 positions: the pair of 32 turns is 2.79, that of one turn 8.81. The ramp goes from 2 to 7, the
+  // rotated width less one, as transformers has it: pair 3 is a fifth on its way.
+  const auto end = yarn_frequencies({.head_dim = 8, .rope_theta = 10},
+                                    {.factor = 8, .original_max_position_embeddings = 1000})
+                       .inv_freq;
+  const double last = std::pow(10.0, -0.75);
+  CHECK(end[2] == Approx(std::pow(10.0, -0.5)).epsilon(1e-14));
+  CHECK(end[3] == Approx(last * 4 / 5 + last / 8 / 5).epsilon(1e-14));
+}
+
 TEST_CASE("YaRN: which attention factor wins, and DeepSeek's softmax scale apart") {
   YarnConfig scaling{.factor = 10, .original_max_position_embeddings = 2048};
   const auto factor = [&] { return yarn_frequencies(llama, scaling).attention_factor; };
@@ -163,6 +185,22 @@ TEST_CASE("ggml's YaRN: its own magnitude on top of attn_factor, and linear scal
   CHECK(linear.attention_factor == 0.5);
   check_throws<std::invalid_argument>([] { ggml_yarn_frequencies(llama, {.freq_scale = 0}); },
                                       {"freq_scale", "0"});
+}
+
+TEST_CASE("ggml's YaRN: ext_factor says how much of the ramp counts") {
+  // rope_yarn: theta = theta_interp (1 - mix) + theta_extrap mix, mix = ramp ext_factor, ramp 1 for fast pairs.
+  const auto plain = rotary_frequencies(llama).inv_freq;
+  const auto full = ggml_yarn_frequencies(llama, {.freq_scale = 0.1, .n_ctx_orig = 2048, .ext_factor = 1});
+  for (const double ext_factor : {0.25, 0.5, 2.0}) {
+    const auto part =
+        ggml_yarn_frequencies(llama, {.freq_scale = 0.1, .n_ctx_orig = 2048, .ext_factor = ext_factor});
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      const double slow = 0.1 * plain[i], ramp = (full.inv_freq[i] - slow) / (plain[i] - slow);
+      CHECK(part.inv_freq[i] == Approx(slow + ramp * ext_factor * (plain[i] - slow)).epsilon(1e-12));
+    }
+    CHECK(part.inv_freq[0] == Approx(0.1 + ext_factor * 0.9).epsilon(1e-14));  // the ramp is 1 there
+    CHECK(part.attention_factor == full.attention_factor);
+  }
 }
 
 TEST_CASE("LongRoPE: two lists, one magnitude, chosen by length once") {
@@ -253,6 +291,11 @@ TEST_CASE("proportional: exponent over the head, a tail of pairs that don't turn
     CHECK(quarter.inv_freq[i] == (i < 16 ? rotary_frequencies(llama).inv_freq[i] : 0.0));
   const auto half = proportional_frequencies(llama, {.partial_rotary_factor = 0.5, .factor = 2});
   CHECK(half.inv_freq[5] == rotary_frequencies(llama).inv_freq[5] / 2);
+  // A part that is no whole number of pairs is rounded down, as int() does: 0.3 * 64 = 19.2 and 0.99 * 64 = 63.36.
+  for (const auto& [part, turning] : {std::pair{0.3, 19}, {0.99, 63}, {1.0, 64}, {0.01, 0}, {0.0, 0}}) {
+    const auto some = proportional_frequencies(llama, {.partial_rotary_factor = part});
+    for (int i = 0; i < 64; ++i) CHECK((some.inv_freq[static_cast<std::size_t>(i)] != 0) == (i < turning));
+  }
   CHECK(proportional_frequencies(llama, {.factor = 4}).inv_freq ==
         linear_scaled(rotary_frequencies(llama), 4).inv_freq);
   check_throws<std::invalid_argument>(

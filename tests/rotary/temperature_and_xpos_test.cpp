@@ -83,6 +83,28 @@ TEST_CASE("xPos: the centre only moves magnitude from queries to keys", "[proper
   CHECK(score(0) == Approx(score(600)).epsilon(1e-10));
 }
 
+TEST_CASE("xPos: at the centre queries and keys keep their size, and the decay is counted from there",
+          "[property]") {
+  const Rotary rope(rotary_frequencies({.head_dim = 32}), Pairing::half);
+  const Xpos xpos(rope, {.scale_base = 100, .centre = 600});
+  for (const Position p : {Position{600}, Position{650}, Position{-20}}) {
+    auto q = random_values<double>(std::array<Index, 2>{1, 32}), k = q, plain = q;
+    xpos.rotate_query(q.view(), consecutive(p, 1));
+    xpos.rotate_key(k.view(), consecutive(p, 1));
+    rope.rotate(plain.view(), consecutive(p, 1));
+    for (Index i = 0; i < 16; ++i) {
+      const double zeta =
+          std::pow((2.0 * static_cast<double>(i) / 32 + 0.4) / 1.4, static_cast<double>(p - 600) / 100);
+      CHECK(xpos.decay(i, p) == Approx(zeta).epsilon(1e-13));
+      for (const Index d : {i, i + 16}) {
+        CHECK(q.view()(0, d) == Approx(plain.view()(0, d) * zeta).epsilon(1e-13));
+        CHECK(k.view()(0, d) == Approx(plain.view()(0, d) / zeta).epsilon(1e-13));
+      }
+    }
+    if (p == 600) CHECK(same_bits(q, plain));
+  }
+}
+
 TEST_CASE("xPos: golden pair by the paper's formula, and gradients are transposes", "[property]") {
   const Xpos xpos(Rotary(rotary_frequencies({.head_dim = 8}), Pairing::adjacent),
                   {.gamma = 0.4, .scale_base = 512});
