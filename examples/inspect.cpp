@@ -286,7 +286,7 @@ std::string describe(const RotaryLayer& layer, bool all) {
   plain.freq_factors.clear();
   if (const auto* proportional = std::get_if<posenc::ProportionalConfig>(&layer.scaling);
       proportional != nullptr)
-    plain.config.partial_rotary_factor = 1.0, plain.config.rotary_dim = 0;
+    plain.config.partial_rotary_factor = 1.0, plain.config.rotary_dim.reset();
 
   const Index context = layer.max_position_embeddings;
   // Dynamic NTK does nothing within the context: show what it does beyond.

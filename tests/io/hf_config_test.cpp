@@ -182,10 +182,8 @@ TEST_CASE("every file is described, or refused for a reason that is listed", "[h
         for (const Index length : {Index{1}, Index{100000}}) {
           const RotaryFrequencies frequencies = rotary->frequencies(length);
           const bool proportional = std::holds_alternative<ProportionalConfig>(rotary->scaling);
-          const Index width = rotary->config.rotary_dim != 0
-                                  ? rotary->config.rotary_dim
-                                  : static_cast<Index>(static_cast<double>(rotary->config.head_dim) *
-                                                       rotary->config.partial_rotary_factor);
+          const Index width = rotary->config.rotary_dim.value_or(static_cast<Index>(
+              static_cast<double>(rotary->config.head_dim) * rotary->config.partial_rotary_factor));
           CHECK(frequencies.rotary_dim() == width);
           CHECK(frequencies.head_dim == rotary->config.head_dim);
           CHECK((std::isfinite(frequencies.attention_factor) && frequencies.attention_factor > 0));

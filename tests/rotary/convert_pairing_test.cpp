@@ -44,9 +44,7 @@ std::vector<HeadLayout> layouts() {
           {.num_heads = 2, .head_dim = 23, .rotary_dim = 6, .window = Window::starting_at(5)}};
 }
 
-Index width_of(const HeadLayout& layout) {
-  return layout.rotary_dim == 0 ? layout.head_dim : layout.rotary_dim;
-}
+Index width_of(const HeadLayout& layout) { return layout.rotary_dim.value_or(layout.head_dim); }
 
 /// Where row r of the adjacent weights goes among the half ones, by the definition of the pairs.
 Index half_row_of(Index r, const HeadLayout& layout) {
@@ -136,6 +134,58 @@ TEST_CASE("converted weights give the same scores", "[convert_pairing][property]
       convert_pairing(wk.view(), from, to, key_heads);
       CHECK(posenc_test::max_difference(scores(to), expected) <= 1e-12);
     }
+}
+
+TEST_CASE("a score is the same before and after, from every pairing to every other", "[convert_pairing]") {
+  // One query at position 9 and one key at 4; the weights are the vectors themselves, one column wide.
+  constexpr std::array rotations = {Pairing::half, Pairing::adjacent, Pairing::adjacent_to_half};
+  const auto stored_adjacent = [](Pairing pairing) { return pairing != Pairing::half; };
+  for (const HeadLayout& layout :
+       {HeadLayout{.num_heads = 1, .head_dim = 16},
+        HeadLayout{.num_heads = 1, .head_dim = 16, .rotary_dim = 10},
+        HeadLayout{.num_heads = 1, .head_dim = 17, .rotary_dim = 6, .window = Window::trailing()}})
+    for (const Pairing from : rotations)
+      for (const Pairing to : rotations) {
+        INFO(name_of(layout) << ", from " << static_cast<int>(from) << " to " << static_cast<int>(to));
+        auto wq = random_values<double, 2>({layout.head_dim, 1}, 5),
+             wk = random_values<double, 2>({layout.head_dim, 1}, 6);
+        const auto before = wq;
+        const auto score = [&](Pairing pairing) {
+          const Rotary rope(
+              posenc::rotary_frequencies({.head_dim = layout.head_dim, .rotary_dim = layout.rotary_dim}),
+              pairing, layout.window);
+          const std::array<Index, 2> row{1, layout.head_dim};
+          auto q = wq.values, k = wk.values;
+          rope.rotate(posenc::view(q.data(), row), posenc::consecutive(9, 1));
+          rope.rotate(posenc::view(k.data(), row), posenc::consecutive(4, 1));
+          return posenc_test::dot(q, k);
+        };
+        const double expected = score(from);
+        convert_pairing(wq.view(), from, to, layout);
+        convert_pairing(wk.view(), from, to, layout);
+        CHECK(std::abs(score(to) - expected) < 1e-13);
+        CHECK(same_bits(wq, before) == (stored_adjacent(from) == stored_adjacent(to)));
+        convert_pairing(wq.view(), to, from, layout);
+        CHECK(same_bits(wq, before));
+      }
+}
+
+TEST_CASE("weights of a pairing that is no rotation are not converted", "[convert_pairing]") {
+  // The mismatched angles give scores that no other pairing can.
+  auto w = random_values<float, 2>({16, 3});
+  const auto before = w;
+  const HeadLayout layout{.num_heads = 2, .head_dim = 8};
+  for (const Pairing other :
+       {Pairing::half, Pairing::adjacent, Pairing::adjacent_to_half, Pairing::adjacent_mismatched}) {
+    check_throws<std::invalid_argument>(
+        [&] { convert_pairing(w.view(), Pairing::adjacent_mismatched, other, layout); },
+        {"from", "adjacent_mismatched"});
+    if (other != Pairing::adjacent_mismatched)
+      check_throws<std::invalid_argument>(
+          [&] { convert_pairing(w.view(), other, Pairing::adjacent_mismatched, layout); },
+          {"to", "adjacent_mismatched"});
+  }
+  CHECK(same_bits(w, before));
 }
 
 TEMPLATE_TEST_CASE("rows move as the definition says and nothing else does", "[convert_pairing][property]",
@@ -257,6 +307,7 @@ TEST_CASE("a layout that does not fit the weights is refused and they stay as th
   refused({.num_heads = 2, .head_dim = 0}, {"head_dim", "at least 1", "got 2 and 0"});
   refused({.num_heads = 4, .head_dim = 5}, {"rotary_dim", "an even number", "got 5"});
   refused({.num_heads = 2, .head_dim = 10, .rotary_dim = 3}, {"rotary_dim", "an even number", "got 3"});
+  refused({.num_heads = 2, .head_dim = 10, .rotary_dim = 0}, {"rotary_dim", "at least 2", "got 0"});
   refused({.num_heads = 2, .head_dim = 10, .rotary_dim = -2}, {"rotary_dim", "at least 2", "got -2"});
   refused({.num_heads = 2, .head_dim = 10, .rotary_dim = 12},
           {"window", "12 rotated dimensions", "head_dim = 10"});

@@ -111,6 +111,9 @@ TEST_CASE("a config that fits no head is refused by name", "[rotary]") {
   refused({.head_dim = 100, .partial_rotary_factor = 0.25},
           {"partial_rotary_factor", "an even number", "got 25"});
 
+  refused({.head_dim = 8, .rotary_dim = 0}, {"rotary_dim", "an even number in [2, head_dim = 8]", "got 0"});
+  refused({.head_dim = 8, .partial_rotary_factor = 0.5, .rotary_dim = 0},
+          {"either rotary_dim or partial_rotary_factor", "got 0 and 0.5"});
   refused({.head_dim = 8, .rotary_dim = 3}, {"rotary_dim", "an even number", "head_dim = 8", "got 3"});
   refused({.head_dim = 8, .rotary_dim = 10}, {"rotary_dim", "head_dim = 8", "got 10"});
   refused({.head_dim = 8, .rotary_dim = -2}, {"rotary_dim", "an even number", "got -2"});

@@ -199,6 +199,32 @@ TEMPLATE_TEST_CASE("a table of the width of a head is the one of its pairs", "[r
     }
 }
 
+TEST_CASE("a wide table of Hugging Face is read as each pairing's model stores it", "[rotary_table]") {
+  // cat((c, c)) for half, DeepSeek V3 (adjacent_to_half) and V-JEPA 2 (adjacent_mismatched), repeat_interleave(2)
+  // for adjacent.
+  constexpr Index pairs = 5, rows = 12;
+  const auto frequencies = posenc::rotary_frequencies({.head_dim = 2 * pairs});
+  for (const Pairing pairing :
+       {Pairing::half, Pairing::adjacent, Pairing::adjacent_to_half, Pairing::adjacent_mismatched}) {
+    INFO("pairing " << static_cast<int>(pairing));
+    Values<double, 2> cos{{rows, 2 * pairs}, {}}, sin = cos;
+    for (Index p = 0; p < rows; ++p)
+      for (Index c = 0; c < 2 * pairs; ++c) {
+        const Index pair = pairing == Pairing::adjacent ? c / 2 : c % pairs;
+        const double angle = static_cast<double>(p) * frequencies.inv_freq[static_cast<std::size_t>(pair)];
+        cos.values.push_back(std::cos(angle)), sin.values.push_back(std::sin(angle));
+      }
+    const RotaryTable table(cos.view(), sin.view(), pairing, Window::leading(), TableWidth::dims);
+    const posenc::Rotary rope(frequencies, pairing);
+    const Positions at = posenc::consecutive(3, 9);
+    const auto x = random_values<double, 4>({2, 9, 2, 2 * pairs});
+    auto by_table = x, by_angle = x;
+    table.rotate(by_table.view(), at, Axes::bshd);
+    rope.rotate(by_angle.view(), at, Axes::bshd);
+    CHECK(posenc_test::max_difference(by_table.values, by_angle.values) < 1e-14);
+  }
+}
+
 TEMPLATE_TEST_CASE("a table of a row per token is the one of a row per position looked up",
                    "[rotary_table][property]", float, double, half, bfloat16) {
   using C = posenc::compute_t<TestType>;

@@ -695,7 +695,8 @@ class GgufModel {
         "rope.dimension_count_swa",
         keys_.integer("rope.dimension_count_swa", 0, gguf_widest_head).value_or(default_width), head);
     slide.config.head_dim = head;
-    slide.config.rotary_dim = rotated == head ? 0 : rotated;
+    slide.config.rotary_dim.reset();
+    if (rotated != head) slide.config.rotary_dim = rotated;
     const bool own = has(arch_.mix, GgufMix::own_base);
     const std::optional<double> base = keys_.positive("rope.freq_base_swa");
     slide.config.rope_theta = base.value_or(own ? 10000.0 : full.config.rope_theta);

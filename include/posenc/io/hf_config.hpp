@@ -658,8 +658,8 @@ class HfReader : private HfRopeReader {
         global && *global != layer.config.head_dim)
       s.warn("global_head_dim", *global, " contradicts head_dim = ", layer.config.head_dim, ", which won");
     const HfFamily mine = family;
-    RopeBase base{&mine, name, layer.config.head_dim, family.rope_theta, true, std::nullopt,
-                  1,     0,    std::nullopt};
+    RopeBase base{&mine,        name, layer.config.head_dim, family.rope_theta, true,
+                  std::nullopt, 1,    std::nullopt,          std::nullopt};
     if (const auto theta = s.number("rope_theta")) base.rope_theta = *theta;
     if (const auto table_size = s.integer("max_position_embeddings", 1, largest_config_length))
       layer.max_position_embeddings = *table_size;

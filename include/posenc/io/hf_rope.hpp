@@ -54,14 +54,15 @@ class HfRopeReader : protected HfReaderBase {
     bool theta_stated;
     std::optional<double> partial;  ///< stated outside of rope_parameters
     double default_partial;
-    Index rotary_dim;
+    std::optional<Index> rotary_dim;
     std::optional<Index> context;
     bool nested =
         false;  ///< parameters per layer type: the length beside them is not consulted, as in transformers
   };
 
   RopeBase rope_base(HfSection& s, const HfFamily& family, const std::string& name) {
-    RopeBase base{&family, name, 0, 0, false, std::nullopt, family.partial_rotary_factor, 0, std::nullopt};
+    RopeBase base{&family,      name,        0, 0, false, std::nullopt, family.partial_rotary_factor,
+                  std::nullopt, std::nullopt};
     base.head_dim = name == "clvp_encoder" ? hidden_size(s, name) / head_count(s, name) : head_dim(s, name);
     const std::optional<double> theta =
         s.peek("rope_theta") != nullptr && s.peek("rope_theta")->is_array()
@@ -105,17 +106,13 @@ class HfRopeReader : protected HfReaderBase {
     layer.config.head_dim = base.head_dim;
     layer.config.rope_theta = theta(s, p, base);
     const double partial = partial_factor(s, p, base);
-    if (base.rotary_dim != 0)
+    if (base.rotary_dim)
       layer.config.rotary_dim = base.rotary_dim;
     else if (type != "proportional")
       layer.config.partial_rotary_factor = partial;
     require_width(s, layer.config);
 
-    const Index pairs =
-        (base.rotary_dim != 0
-             ? base.rotary_dim
-             : static_cast<Index>(static_cast<double>(base.head_dim) * layer.config.partial_rotary_factor)) /
-        2;
+    const Index pairs = rotated_width(layer.config) / 2;
     if (type == "linear") {
       layer.scaling = LinearConfig{factor(p)};
     } else if (type == "dynamic") {
@@ -148,12 +145,9 @@ class HfRopeReader : protected HfReaderBase {
   }
 
   static void require_width(HfSection& s, const RotaryConfig& config) {
-    const Index width =
-        config.rotary_dim != 0
-            ? config.rotary_dim
-            : static_cast<Index>(static_cast<double>(config.head_dim) * config.partial_rotary_factor);
+    const Index width = rotated_width(config);
     if (width < 2 || width % 2 != 0 || width > config.head_dim)
-      s.refuse(config.rotary_dim != 0 ? "rotary_dim" : "partial_rotary_factor",
+      s.refuse(config.rotary_dim ? "rotary_dim" : "partial_rotary_factor",
                "expected an even number of at least 2 rotated dimensions of head_dim = ", config.head_dim,
                ", got ", width);
   }
@@ -208,7 +202,7 @@ class HfRopeReader : protected HfReaderBase {
              *base.partial, " and won");
     if (base.partial) return *base.partial;
     if (own) return *own;
-    if (base.default_partial != 1 && base.rotary_dim == 0)
+    if (base.default_partial != 1 && !base.rotary_dim)
       s.warn("partial_rotary_factor", "not stated; ", base.default_partial, ", the default of ", base.name);
     return base.default_partial;
   }
@@ -807,7 +801,7 @@ class HfRopeReader : protected HfReaderBase {
                     false,
                     std::nullopt,
                     family.partial_rotary_factor,
-                    0,
+                    std::nullopt,
                     context_length(s)};
       if (base.head_dim < 2 || base.head_dim > largest_config_head_dim)
         s.refuse(side + "_num_attention_heads", "expected heads of 2 to ", largest_config_head_dim,
@@ -819,8 +813,8 @@ class HfRopeReader : protected HfReaderBase {
       // An odd count of rotated dimensions loses one: Moonshine's 0.9.
       const double partial = base.partial.value_or(family.partial_rotary_factor);
       base.rotary_dim = static_cast<Index>(static_cast<double>(base.head_dim) * partial) / 2 * 2;
-      if (base.rotary_dim < 2)
-        s.refuse("partial_rotary_factor", "expected at least 2 rotated dimensions, got ", base.rotary_dim);
+      if (*base.rotary_dim < 2)
+        s.refuse("partial_rotary_factor", "expected at least 2 rotated dimensions, got ", *base.rotary_dim);
       base.partial.reset();
       std::string key;
       const HfJson* parameters = rope_object(s, &key);

@@ -5,6 +5,7 @@
 // outputs are not rotated: leave v and o alone.
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -14,19 +15,37 @@
 
 namespace posenc {
 inline namespace v0 {
+namespace detail {
+
+/// Whether the members of a pair lie side by side in the weights. adjacent_to_half reads them so, and writes
+/// halves: its weights are stored like those of `adjacent`.
+inline bool stored_adjacent(const char* name, Pairing pairing) {
+  switch (pairing) {
+    case Pairing::half: return false;
+    case Pairing::adjacent:
+    case Pairing::adjacent_to_half: return true;
+    case Pairing::adjacent_mismatched: break;
+  }
+  invalid(name,
+          ": expected half, adjacent or adjacent_to_half, got adjacent_mismatched, whose scores no other ",
+          "pairing gives");
+}
+
+}  // namespace detail
 
 /// How the rows of a projection are heads. Grouped-query attention: keys have their own, smaller num_heads.
 struct HeadLayout {
-  Index num_heads = 0;                ///< heads in these rows
-  Index head_dim = 0;                 ///< rows of a head
-  Index rotary_dim = 0;               ///< 0: the whole head
-  Window window = Window::leading();  ///< which part of the head turns
+  Index num_heads = 0;                             ///< heads in these rows
+  Index head_dim = 0;                              ///< rows of a head
+  std::optional<Index> rotary_dim = std::nullopt;  ///< dimensions that turn, where it is not the whole head
+  Window window = Window::leading();               ///< which part of the head turns
 };
 
 /// Permutes the rows of wq or wk, in place, from one pairing to the other. weights: (num_heads * head_dim,
 /// in_features), or a bias of (num_heads * head_dim); elements of any trivially copyable type, moved and
-/// never changed. Applied with `from` and `to` exchanged it undoes itself. Throws std::invalid_argument where
-/// the layout does not fit the rows.
+/// never changed. `adjacent_to_half` weights are stored adjacent. Applied with `from` and `to` exchanged it
+/// undoes itself. Throws std::invalid_argument where the layout does not fit the rows, and for
+/// adjacent_mismatched, whose scores no other pairing gives.
 template <storage_not_expression T>
   requires(elements_are_writable<T> && not_an_owning_temporary<T> && (rank_of<T> == 1 || rank_of<T> == 2) &&
            std::is_trivially_copyable_v<scalar_of<T>>)
@@ -38,7 +57,7 @@ void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& la
     rows = v;
   else
     rows = View<Element, 2>(v.data(), {v.extent(0), 1}, {v.stride(0), 0});
-  const Index width = layout.rotary_dim == 0 ? layout.head_dim : layout.rotary_dim;
+  const Index width = layout.rotary_dim.value_or(layout.head_dim);
   if (layout.num_heads < 1 || layout.head_dim < 1)
     detail::invalid("layout: expected num_heads and head_dim of at least 1, got ", layout.num_heads, " and ",
                     layout.head_dim);
@@ -48,12 +67,12 @@ void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& la
   if (rows.extent(0) % layout.head_dim != 0 || rows.extent(0) / layout.head_dim != layout.num_heads)
     detail::invalid("weights: expected num_heads * head_dim = ", layout.num_heads, " * ", layout.head_dim,
                     " rows, got ", rows.extent(0));
-  if (from == to) return;
+  const bool from_adjacent = detail::stored_adjacent("from", from),
+             to_adjacent = detail::stored_adjacent("to", to);
+  if (from_adjacent == to_adjacent) return;
 
   // Dimension of the n-th member of the pairs, counted u0 w0 u1 w1 ...
-  const auto dim = [width](Pairing pairing, Index n) {
-    return pairing == Pairing::adjacent ? n : n / 2 + (n % 2) * (width / 2);
-  };
+  const auto dim = [width](bool adjacent, Index n) { return adjacent ? n : n / 2 + (n % 2) * (width / 2); };
   constexpr Index block = 64;  // columns at a time
   std::vector<Element> buffer(static_cast<std::size_t>(width * block));
   for (Index head = 0; head < layout.num_heads; ++head)
@@ -64,9 +83,9 @@ void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& la
       };
       for (Index n = 0; n < width; ++n)
         detail::copy_tile<Element>(View<Element, 2>(buffer.data() + n * block, {1, columns}),
-                                   row(dim(from, n)));
+                                   row(dim(from_adjacent, n)));
       for (Index n = 0; n < width; ++n)
-        detail::copy_tile<Element>(row(dim(to, n)),
+        detail::copy_tile<Element>(row(dim(to_adjacent, n)),
                                    View<const Element, 2>(buffer.data() + n * block, {1, columns}));
     }
 }

@@ -8,6 +8,7 @@
 //   theta_i = rope_theta^(-2i/d),   i = 0 .. d/2 - 1
 
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "posenc/core/error.hpp"
@@ -21,8 +22,9 @@ struct RotaryConfig {
   Index head_dim = 0;           ///< dimensions of a head
   double rope_theta = 10000.0;  ///< the base
   double partial_rotary_factor =
-      1.0;               ///< the part of head_dim that is rotated: int(head_dim * factor), as HF truncates
-  Index rotary_dim = 0;  ///< the same as a number of dimensions (GPT-J); 0: by partial_rotary_factor
+      1.0;  ///< the part of head_dim that is rotated: int(head_dim * factor), as HF truncates
+  std::optional<Index> rotary_dim =
+      std::nullopt;  ///< the same as a number of dimensions (GPT-J), in place of the factor
 };
 
 /// What a Rotary is made of: the frequencies in radians per position, pair 0 first.
@@ -44,6 +46,17 @@ struct RotaryFrequencies {
   }
 };
 
+namespace detail {
+
+/// How many dimensions of a head a config turns, unchecked but for the factor, which is in (0, 1].
+inline Index rotated_width(const RotaryConfig& config) {
+  if (config.rotary_dim) return *config.rotary_dim;
+  if (config.partial_rotary_factor == 1.0) return config.head_dim;
+  return static_cast<Index>(static_cast<double>(config.head_dim) * config.partial_rotary_factor);
+}
+
+}  // namespace detail
+
 /// The unscaled frequencies of a config. Throws std::invalid_argument for a width that is not even, not
 /// positive or beyond head_dim, a base that is not positive, or two statements of the width.
 inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
@@ -52,14 +65,11 @@ inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
     detail::invalid("rope_theta: expected a positive finite number, got ", config.rope_theta);
   if (!(config.partial_rotary_factor > 0) || !(config.partial_rotary_factor <= 1))
     detail::invalid("partial_rotary_factor: expected a number in (0, 1], got ", config.partial_rotary_factor);
-  if (config.rotary_dim != 0 && config.partial_rotary_factor != 1.0)
+  if (config.rotary_dim && config.partial_rotary_factor != 1.0)
     detail::invalid("rotary_dim: expected either rotary_dim or partial_rotary_factor, got ",
-                    config.rotary_dim, " and ", config.partial_rotary_factor);
-  const Index width =
-      config.rotary_dim != 0
-          ? config.rotary_dim
-          : static_cast<Index>(static_cast<double>(config.head_dim) * config.partial_rotary_factor);
-  if (config.rotary_dim == 0 && (width < 2 || width % 2 != 0))
+                    *config.rotary_dim, " and ", config.partial_rotary_factor);
+  const Index width = detail::rotated_width(config);
+  if (!config.rotary_dim && (width < 2 || width % 2 != 0))
     detail::invalid(config.partial_rotary_factor == 1.0 ? "head_dim" : "partial_rotary_factor",
                     ": expected an even number of dimensions to turn of head_dim = ", config.head_dim,
                     ", got ", width);

@@ -20,7 +20,8 @@ inline namespace v0 {
 /// How wide a given table is.
 enum class TableWidth {
   pairs,  ///< one column per pair, rotary_dim / 2: ONNX, flash-attention
-  dims    ///< one column per dimension, rotary_dim, each value twice: Hugging Face
+  dims    ///< one column per dimension, rotary_dim, each value twice: Hugging Face. c0 c0 c1 c1 ... for
+          ///< Pairing::adjacent, c0 c1 ... c0 c1 ... for the others
 };
 
 /// cos and sin of a rank-2 table (max_pos, width), a row per position, or of a rank-3 one (batch, seq,
@@ -47,8 +48,9 @@ class RotaryTable {
     if (width == TableWidth::pairs) return;
     if (pairs_ % 2 != 0) detail::invalid("cos: expected an even width for TableWidth::dims, got ", pairs_);
     pairs_ /= 2;
-    column_step_ =
-        pairing == Pairing::half ? 1 : 2;  // HF repeats [c, c] for half and c0 c0 c1 c1 for adjacent
+    // HF repeats c0 c0 c1 c1 for adjacent and [c, c] for all others: adjacent_to_half and adjacent_mismatched,
+    // too, turn by the table of halves.
+    column_step_ = pairing == Pairing::adjacent ? 2 : 1;
   }
 
   /// How many dimensions turn.

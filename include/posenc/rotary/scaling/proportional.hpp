@@ -23,7 +23,7 @@ struct ProportionalConfig {
 /// where the config states a rotated width as well, or a factor makes no sense.
 inline RotaryFrequencies proportional_frequencies(const RotaryConfig& config,
                                                   const ProportionalConfig& scaling) {
-  if (config.rotary_dim != 0 || config.partial_rotary_factor != 1.0)
+  if (config.rotary_dim || config.partial_rotary_factor != 1.0)
     detail::invalid(
         "partial_rotary_factor: expected it in ProportionalConfig alone, got a rotated width in "
         "RotaryConfig");
