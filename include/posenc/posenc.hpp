@@ -17,6 +17,7 @@
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/scalar.hpp"
+#include "posenc/core/stack.hpp"
 #include "posenc/core/table.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"

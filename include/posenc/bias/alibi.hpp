@@ -271,14 +271,15 @@ class Alibi {
                  const Positions& k_at, Index b) const {
     detail::map_tiles<S>(device, out, false, detail::NothingShared{},
                          [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* sum) {
-                           alignas(64) detail::TileBuffer<compute_t<S>> biases;
-                           bias_tile(tile.batch, q_at, k_at, b, tile, biases.data());
-                           detail::add_tile(tile.of(in), biases.data(), sum);
-                           // A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
-                           if (config_.form == AlibiForm::causal)
-                             for (Index n = 0; n < tile.rows * tile.columns; ++n)
-                               if (std::isinf(biases[static_cast<std::size_t>(n)]))
-                                 sum[n] = -std::numeric_limits<compute_t<S>>::infinity();
+                           detail::with_tile<compute_t<S>>([&](compute_t<S>* biases) {
+                             bias_tile(tile.batch, q_at, k_at, b, tile, biases);
+                             detail::add_tile(tile.of(in), biases, sum);
+                             // A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
+                             if (config_.form == AlibiForm::causal)
+                               for (Index n = 0; n < tile.rows * tile.columns; ++n)
+                                 if (std::isinf(biases[n]))
+                                   sum[n] = -std::numeric_limits<compute_t<S>>::infinity();
+                           });
                          });
   }
 

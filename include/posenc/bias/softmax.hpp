@@ -27,6 +27,7 @@
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
+#include "posenc/core/stack.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
 
@@ -83,8 +84,34 @@ template <std::floating_point C>
   return sum * (Pack<C>)((Pack<U>)shifted << mantissa);  // exact: the same where a compiler fuses it
 }
 
-/// Rows of scores of up to this many keys are kept between the passes; longer ones are computed anew.
-inline constexpr Index softmax_elements = 4096;
+/// A row of scores is worked on in blocks of 8 KiB.
+template <std::floating_point C>
+inline constexpr Index softmax_block = 8192 / Index{sizeof(C)};
+/// Rows of up to this many keys are kept between the passes; longer ones are computed anew.
+inline constexpr Index softmax_kept = 4096;
+
+/// Working memory of SoftmaxRow: room for softmax_kept keys, block by block, and for biases.
+template <std::floating_point C>
+struct SoftmaxScratch {
+  static constexpr std::size_t blocks{softmax_kept / softmax_block<C>}, biases = 12288 / sizeof(C);
+  std::array<C*, blocks> x;
+  C* added;
+
+  /// f(a scratch), a buffer after the other.
+  template <std::size_t Block = 0, class F>
+  void with(const F& f) {
+    if constexpr (Block < blocks)
+      with_buffer<C, std::size_t{softmax_block<C>}>([&](C* buffer) {
+        x[Block] = buffer;
+        with<Block + 1>(f);
+      });
+    else
+      with_buffer<C, biases>([&](C* buffer) {
+        added = buffer;
+        f(*this);
+      });
+  }
+};
 
 /// One row of scores: query position i in head h of batch row b.
 template <scalar_type S>
@@ -101,17 +128,18 @@ template <scalar_type S, class Bias>
 class SoftmaxRow {
  public:
   using C = compute_t<S>;
-  SoftmaxRow(const Bias& bias, const Positions& k_at, const SoftmaxConfig& config, Index keys, Index in_step,
-             Index out_step)
-      : bias_(bias),
+  SoftmaxRow(const SoftmaxScratch<C>& scratch, const Bias& bias, const Positions& k_at,
+             const SoftmaxConfig& config, Index keys, Index in_step, Index out_step)
+      : scratch_(scratch),
+        bias_(bias),
         k_at_(k_at),
         scale_(constant<S>(config.scale)),
         causal_(config.causal),
         keys_(keys),
         in_step_(in_step),
         out_step_(out_step),
-        in_ahead_(in_step == 1 && keys <= softmax_elements ? step : 0),
-        out_ahead_(out_step == 1 && keys <= softmax_elements ? step : 0) {
+        in_ahead_(in_step == 1 && keys <= softmax_kept ? step : 0),
+        out_ahead_(out_step == 1 && keys <= softmax_kept ? step : 0) {
     if constexpr (std::same_as<Bias, Alibi>) causal_ = causal_ || bias.config().form == AlibiForm::causal;
     for (Index n = 0; n < step; ++n) places_[n] = static_cast<C>(n);
   }
@@ -125,10 +153,12 @@ class SoftmaxRow {
       seen = row.i < first ? 0 : row.i - first < keys_ ? static_cast<Index>(row.i - first) + 1 : keys_;
     }
     const auto each_block = [&](const auto& f) {
-      for (Index first = 0; first < seen; first += softmax_elements)
-        f(first, (std::min)(softmax_elements, seen - first));
+      for (Index first = 0; first < seen; first += block) {
+        x_ = scratch_.x[static_cast<std::size_t>(first / block) % scratch_.blocks];
+        f(first, (std::min)(block, seen - first));
+      }
     };
-    const bool kept = seen <= softmax_elements;
+    const bool kept = seen <= softmax_kept;
     Pack<C> most = broadcast(hidden);
     each_block([&](Index first, Index count) { most = larger(load(row, first, count), most); });
     C top = fold(most, [](Pack<C> a, Pack<C> b) { return larger(a, b); });
@@ -155,7 +185,7 @@ class SoftmaxRow {
   }
 
  private:
-  static constexpr Index step = pack_size<C>;
+  static constexpr Index step = pack_size<C>, block = softmax_block<C>;
   static constexpr C hidden = -std::numeric_limits<C>::infinity();
   static constexpr Index padded(Index count) { return (count + step - 1) / step * step; }
 
@@ -182,18 +212,18 @@ class SoftmaxRow {
         });
       }
       run_count_ = 0;
-      bias_.fill_row(row.h, row.i, k_at_, row.b, first, count, added_.data());
+      bias_.fill_row(row.h, row.i, k_at_, row.b, first, count, added_);
     } else {
       for (Index j = 0; j < count; ++j)
-        added_[static_cast<std::size_t>(j)] = static_cast<C>(bias_(row.h, row.i, k_at_(row.b, first + j)));
+        added_[j] = static_cast<C>(bias_(row.h, row.i, k_at_(row.b, first + j)));
     }
     if (any_hidden)
       for (Index j = 0; j < count; ++j)
-        if (k_at_(row.b, first + j) > row.i) added_[static_cast<std::size_t>(j)] = hidden;
-    std::fill(added_.begin() + count, added_.begin() + padded(count), hidden);
+        if (k_at_(row.b, first + j) > row.i) added_[j] = hidden;
+    std::fill(added_ + count, added_ + padded(count), hidden);
     return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
       using Mask = decltype(scores < scores);
-      const Pack<C> added = load_pack(added_.data() + j), sum = multiply_add(scores, scale, added);
+      const Pack<C> added = load_pack(added_ + j), sum = multiply_add(scores, scale, added);
       return (Pack<C>)select((Mask)(added == hidden), (Mask)added, (Mask)sum);
     });
   }
@@ -203,11 +233,11 @@ class SoftmaxRow {
   const C* biases(const ScoreRow<S>& row, Position start, Index count) {
     const Index size = padded(count);
     if (row.h != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
-      run_count_ = (std::min)(softmax_elements, size + row.more);
+      run_count_ = (std::min)(Index{scratch_.biases}, size + row.more);
       run_start_ = start + size - run_count_, run_head_ = row.h;
-      bias_.fill_run(row.h, run_start_, run_count_, added_.data());
+      bias_.fill_run(row.h, run_start_, run_count_, added_);
     }
-    return added_.data() + (start - run_start_);
+    return added_ + (start - run_start_);
   }
 
   /// x = f(in), a pack at a time, with -infinity in the rest of the last one. `room` is what the row has from
@@ -218,7 +248,7 @@ class SoftmaxRow {
     Pack<C> most = broadcast(hidden);
     const auto put = [&](Index j, Pack<C> x) {
       most = larger(x, most);  // without NaN, which gets into the sum
-      store_pack(x_.data() + j, x);
+      store_pack(x_ + j, x);
     };
     const auto put_last = [&](Index j, Pack<C> x) {
       const auto there = (Mask)(places_ < static_cast<C>(count - j));
@@ -229,9 +259,9 @@ class SoftmaxRow {
       for (; j + step <= count; j += step) put(j, f(load_pack(in + j), j));
       if (j < count) put_last(j, f(j + step <= room ? load_pack(in + j) : load_part(in + j, count - j), j));
     } else {
-      load_tile(View<const S, 2>(in, {1, count}, {0, in_step_}), x_.data());
-      for (; j + step <= count; j += step) put(j, f(load_pack(x_.data() + j), j));
-      if (j < count) put_last(j, f(load_part(x_.data() + j, count - j), j));
+      load_tile(View<const S, 2>(in, {1, count}, {0, in_step_}), x_);
+      for (; j + step <= count; j += step) put(j, f(load_pack(x_ + j), j));
+      if (j < count) put_last(j, f(load_part(x_ + j, count - j), j));
     }
     return most;
   }
@@ -243,9 +273,9 @@ class SoftmaxRow {
     const Index ahead = in_ahead_;
     for (Index j = 0; j < count; j += step, coming += ahead) {
       prefetch(coming);
-      const Pack<C> e = exp_of_negative<C>(load_pack(x_.data() + j) - tops, least_);
+      const Pack<C> e = exp_of_negative<C>(load_pack(x_ + j) - tops, least_);
       sum += e;
-      store_pack(x_.data() + j, e);
+      store_pack(x_ + j, e);
     }
     return sum;
   }
@@ -253,7 +283,7 @@ class SoftmaxRow {
   /// out = e / sum. `room` is what the row has from `out` on; after the last key seen, all is hidden.
   /// `coming` is what is written next.
   void finish(S* out, Index count, Index room, C inverse, const S* coming) {
-    const auto p = [&](Index j) { return normal_or_zero(load_pack(x_.data() + j) * inverse); };
+    const auto p = [&](Index j) { return normal_or_zero(load_pack(x_ + j) * inverse); };
     if (out_step_ == 1) {
       const Index whole = padded(count) <= room ? padded(count) : count / step * step, ahead = out_ahead_;
       Index j = 0;
@@ -263,11 +293,14 @@ class SoftmaxRow {
       }
       if (j < count) store_part(out + j, p(j), count - j);
     } else {
-      for (Index j = 0; j < padded(count); j += step) store_pack(x_.data() + j, p(j));
-      store_tile(View<S, 2>(out, {1, count}, {0, out_step_}), x_.data());
+      for (Index j = 0; j < padded(count); j += step) store_pack(x_ + j, p(j));
+      store_tile(View<S, 2>(out, {1, count}, {0, out_step_}), x_);
     }
   }
 
+  const SoftmaxScratch<C>& scratch_;
+  C* x_ = nullptr;  // the block at hand
+  C* const added_ = scratch_.added;
   const Bias& bias_;
   const Positions& k_at_;
   C scale_;
@@ -281,7 +314,6 @@ class SoftmaxRow {
   Pack<C> places_;  // 0, 1, 2, ...
   Index run_head_ = 0, run_count_ = 0;
   Position run_start_ = 0;
-  alignas(64) std::array<C, static_cast<std::size_t>(softmax_elements)> x_, added_;
 };
 
 template <scalar_type S, device D, class Bias>
@@ -291,7 +323,7 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
   const double bytes = static_cast<double>(keys) * sizeof(S);
   parallel_for(device, out.extent(0) * heads * queries, {bytes, bytes, 4 * static_cast<double>(keys)},
                [&](Index begin, Index end) {
-                 SoftmaxRow<S, Bias> softmax(bias, k_at, config, keys, in.stride(3), out.stride(3));
+                 if (begin >= end) return;
                  const auto row = [&](Index n) {
                    const Index b = n / (heads * queries), h = n / queries % heads, i = n % queries;
                    return ScoreRow<S>{in.data() + b * in.stride(0) + h * in.stride(1) + i * in.stride(2),
@@ -301,13 +333,17 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
                                       q_at(b, i),
                                       (std::min)(end - n, queries - i) - 1};
                  };
-                 if (begin >= end) return;
-                 ScoreRow<S> now = row(begin);
-                 for (Index n = begin; n < end; ++n) {
-                   const ScoreRow<S> next = n + 1 < end ? row(n + 1) : now;
-                   softmax(now, next);
-                   now = next;
-                 }
+                 using C = compute_t<S>;
+                 SoftmaxScratch<C>().with([&](const SoftmaxScratch<C>& scratch) {
+                   SoftmaxRow<S, Bias> softmax(scratch, bias, k_at, config, keys, in.stride(3),
+                                               out.stride(3));
+                   ScoreRow<S> now = row(begin);
+                   for (Index n = begin; n < end; ++n) {
+                     const ScoreRow<S> next = n + 1 < end ? row(n + 1) : now;
+                     softmax(now, next);
+                     now = next;
+                   }
+                 });
                });
 }
 

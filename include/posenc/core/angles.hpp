@@ -23,6 +23,7 @@
 #include "posenc/core/error.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/scalar.hpp"
+#include "posenc/core/stack.hpp"
 
 namespace posenc {
 inline namespace v0 {
@@ -218,18 +219,41 @@ class Angles;
 
 /// What neighbouring positions have in common, kept from one call of Angles to the next: cos and sin
 /// at the multiple of 16 below them. Scratch of one thread; it changes how fast a result comes, not its bits.
+template <std::floating_point C>
 class AngleScratch {
  public:
-  AngleScratch() {}  // the arrays stay uninitialised
+  /// f(a scratch).
+  template <class F>
+  static void with(const F& f) {
+    with_buffer<double, most>([&](double* cos) {
+      with_buffer<double, most>([&](double* sin) {
+        AngleScratch scratch(cos, sin);
+        f(scratch);
+      });
+    });
+  }
 
  private:
   friend class Angles;
   static constexpr std::size_t most = 1024;
+  AngleScratch(double* cos, double* sin) : cos_(cos), sin_(sin) {}
+
   const Angles* of_ = nullptr;
   std::uint64_t start_ = 0;
   Index first_ = 0, last_ = 0;  // pairs
   double scale_ = 0;
-  alignas(64) std::array<double, most> cos_, sin_;
+  double *cos_, *sin_;
+};
+/// Double results are computed each on its own.
+template <>
+class AngleScratch<double> {
+ public:
+  /// f(a scratch).
+  template <class F>
+  static void with(const F& f) {
+    AngleScratch scratch;
+    f(scratch);
+  }
 };
 
 /// Frequencies, ready to be turned by positions. An immutable value; shared freely between threads.
@@ -263,13 +287,13 @@ class Angles {
   /// cos[r stride + j] = scale cos(at(r) f[first + j]) and sin likewise, for rows r in [0, rows) and j in [0,
   /// count). Allocates nothing.
   template <std::floating_point C, class At>
-  void cos_sin_rows(AngleScratch& scratch, const At& at, Index rows, Index first, Index count, C* cos, C* sin,
-                    Index stride, double scale = 1.0) const {
+  void cos_sin_rows([[maybe_unused]] AngleScratch<C>& scratch, const At& at, Index rows, Index first,
+                    Index count, C* cos, C* sin, Index stride, double scale = 1.0) const {
     if constexpr (std::same_as<C, float>) {
       for (Index row = 0; row < rows;) {
         const Group group(at, row, rows);
         for (Index from = first; from < first + count;) {
-          const Index room = AngleScratch::most - static_cast<std::size_t>(from) % block;
+          const Index room = AngleScratch<float>::most - static_cast<std::size_t>(from) % block;
           const Index to = (std::min)(first + count, from + room), place = row * stride + from - first;
           prepare(scratch, group.start, from, to, scale);
           turn_on(scratch, group, from, to, cos + place, sin + place, stride);
@@ -293,8 +317,9 @@ class Angles {
   /// One row.
   template <std::floating_point C>
   void cos_sin(Position position, Index first, Index count, C* cos, C* sin, double scale = 1.0) const {
-    AngleScratch scratch;
-    cos_sin_rows(scratch, [&](Index) { return position; }, 1, first, count, cos, sin, 0, scale);
+    AngleScratch<C>::with([&](AngleScratch<C>& scratch) {
+      cos_sin_rows(scratch, [&](Index) { return position; }, 1, first, count, cos, sin, 0, scale);
+    });
   }
 
   /// The same where each pair has a coordinate of its own, at(j) for pair first + j: several axes, fractions.
@@ -406,7 +431,7 @@ class Angles {
   }
   // These two are functions of their own, so that each has all registers to itself.
   /// Puts cos and sin of pairs [from, to) at position `start` into the scratch, if they aren't there.
-  [[gnu::noinline]] void prepare(AngleScratch& scratch, std::uint64_t start, Index from, Index to,
+  [[gnu::noinline]] void prepare(AngleScratch<float>& scratch, std::uint64_t start, Index from, Index to,
                                  double scale) const {
     if (scratch.of_ == this && scratch.start_ == start && scratch.first_ == from && scratch.last_ == to &&
         scratch.scale_ == scale)
@@ -414,21 +439,21 @@ class Angles {
     for_packs<2 * half>(from, to, [&](std::size_t pair, std::size_t, std::size_t) {
       for (const std::size_t at : {pair, pair + half}) {
         const CosSin base = cos_sin_of_phase<float>(phase(at, start));
-        store_pack(scratch.cos_.data() + at % AngleScratch::most, base.cos * scale);
-        store_pack(scratch.sin_.data() + at % AngleScratch::most, base.sin * scale);
+        store_pack(scratch.cos_ + at % AngleScratch<float>::most, base.cos * scale);
+        store_pack(scratch.sin_ + at % AngleScratch<float>::most, base.sin * scale);
       }
     });
     scratch.of_ = this, scratch.start_ = start, scratch.first_ = from, scratch.last_ = to;
     scratch.scale_ = scale;
   }
   /// Turns what is prepared on to the positions of the group, a row each.
-  [[gnu::noinline]] void turn_on(const AngleScratch& scratch, const Group& group, Index from, Index to,
+  [[gnu::noinline]] void turn_on(const AngleScratch<float>& scratch, const Group& group, Index from, Index to,
                                  float* cos, float* sin, Index stride) const {
     const auto sign = static_cast<std::uint32_t>(group.sign >> 32);
     for_packs<2 * half>(from, to, [&](std::size_t pair, std::size_t skip, std::size_t n) {
       const auto start = [&](std::size_t at) {
-        at %= AngleScratch::most;
-        return CosSin{load_pack(scratch.cos_.data() + at), load_pack(scratch.sin_.data() + at)};
+        at %= AngleScratch<float>::most;
+        return CosSin{load_pack(scratch.cos_ + at), load_pack(scratch.sin_ + at)};
       };
       const CosSin first = start(pair), second = start(pair + half);
       const Offset* const on = blocks_[pair / block].at.data();

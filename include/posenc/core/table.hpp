@@ -3,6 +3,7 @@
 // ids are checked, and the two forms of its gradient.
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -154,10 +155,10 @@ void for_each_gradient_row(const D& device, const Lookups& lookups, const View<c
                           static_cast<double>((std::max)(Index{1}, groups));
   parallel_for(device, groups, Cost{elements * sizeof(S), double(width) * sizeof(C), elements},
                [&](Index begin, Index end) {
-                 TileBuffer<C> sum, row;
+                 alignas(64) std::array<C, static_cast<std::size_t>(tile_elements<C>)> sum, row;
                  for (Index g = begin; g < end; ++g)
-                   for (Index first = 0; first < width; first += tile_elements) {
-                     const Index columns = (std::min)(tile_elements, width - first);
+                   for (Index first = 0; first < width; first += tile_elements<C>) {
+                     const Index columns = (std::min)(tile_elements<C>, width - first);
                      std::fill_n(sum.data(), columns, C{0});
                      for (Index k = lookups.start[static_cast<std::size_t>(g)];
                           k < lookups.start[static_cast<std::size_t>(g) + 1]; ++k) {

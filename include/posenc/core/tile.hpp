@@ -10,17 +10,22 @@
 
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
+#include "posenc/core/stack.hpp"
 #include "posenc/core/tensor.hpp"
 
 namespace posenc {
 inline namespace v0 {
 namespace detail {
 
-/// Elements of a tile: a buffer on the stack, 4 KiB of float.
-inline constexpr Index tile_elements = 1024;
+/// Numbers of a tile: a buffer of 4 KiB.
+template <std::floating_point C>
+inline constexpr Index tile_elements = 4096 / Index{sizeof(C)};
 
-template <class C>
-using TileBuffer = std::array<C, static_cast<std::size_t>(tile_elements)>;
+/// f(the buffer of a tile).
+template <std::floating_point C, class F>
+void with_tile(const F& f) {
+  with_buffer<C, static_cast<std::size_t>(tile_elements<C>)>(f);
+}
 
 /// to[i] = from[i], widened or rounded.
 template <scalar_type From, scalar_type To>
@@ -107,10 +112,14 @@ struct Tile {
   }
 };
 
-/// Numbers that a unit of map_tiles shares between batch rows: 32 KiB of float.
-inline constexpr Index shared_elements = 8192;
-
-struct NoScratch {};
+/// The scratch of a kernel that needs none.
+struct NoScratch {
+  template <class F>
+  static void with(const F& f) {
+    NoScratch scratch;
+    f(scratch);
+  }
+};
 
 /// The `prepare` of what depends on no position.
 struct NothingShared {};
@@ -126,46 +135,51 @@ void map_tiles(const D& device, const View<S, 3>& out, bool shared, const Prepar
   using C = compute_t<S>;
   const Index batch = out.extent(0), seq = out.extent(1), dim = out.extent(2);
   if (out.size() == 0) return;
-  const Index rows = tile_rows(out, 1, 2), columns = (std::min)(dim, tile_elements / rows);
+  const Index rows = tile_rows(out, 1, 2), columns = (std::min)(dim, tile_elements<C> / rows);
   // A unit of work: as many tiles, one after the other in the sequence, as the shared buffer holds. Each
   // batch row then writes a long run of its own, which is what memory is quick at.
-  const Index tiles = columns < dim ? 1 : (std::min)(Index{16}, shared_elements / (rows * columns));
+  constexpr bool shares = !std::same_as<Prepare, NothingShared>;
+  constexpr std::size_t shared_elements = shares ? stack_bytes / sizeof(C) : 1;
+  const Index most = columns < dim ? 1 : shares ? Index{shared_elements} / (rows * columns) : 16;
+  const Index tiles = (std::max)(Index{1}, (std::min)(Index{16}, most));
   const Index unit_rows = rows * tiles, units = (seq + unit_rows - 1) / unit_rows;
   const Index groups = shared ? 1 : batch, together = shared ? batch : 1;
   const double elements = static_cast<double>(together * unit_rows * dim);
   const Cost cost{elements * sizeof(S), elements * sizeof(S), elements};
   parallel_for(device, units * groups, cost, [&](Index begin, Index end) {
-    alignas(64) std::array<C, static_cast<std::size_t>(shared_elements)> common;
-    alignas(64) TileBuffer<C> result;
-    [[maybe_unused]] Scratch scratch;
-    for (Index unit = begin; unit < end; ++unit) {
-      const Index first_batch = unit / units, first_seq = unit % units * unit_rows;
-      const Index last_seq = (std::min)(seq, first_seq + unit_rows);
-      for (Index first = 0; first < dim; first += columns) {
-        const Index width = (std::min)(columns, dim - first);
-        const auto each_tile = [&](Index b, const auto& f) {
-          for (Index s = first_seq; s < last_seq; s += rows)
-            f(Tile{b, s, (std::min)(rows, last_seq - s), first, width},
-              common.data() + (s - first_seq) * width);
-        };
-        if constexpr (!std::same_as<Prepare, NothingShared>)
-          each_tile(first_batch,
-                    [&](const Tile& tile, C* of_position) { prepare(scratch, tile, of_position); });
-        for (Index b = first_batch; b < first_batch + together; ++b)
-          each_tile(b, [&](const Tile& tile, C* of_position) {
-            const View<S, 2> to = tile.of(out);
-            if constexpr (std::same_as<Prepare, NothingShared>) of_position = nullptr;
-            if constexpr (std::same_as<S, C>) {
-              if (tile.rows == 1 && to.stride(1) == 1) {
-                finish(tile, of_position, to.data());
-                return;
+    const auto walk = [&]([[maybe_unused]] Scratch& scratch, [[maybe_unused]] C* common, C* result) {
+      for (Index unit = begin; unit < end; ++unit) {
+        const Index first_batch = unit / units, first_seq = unit % units * unit_rows;
+        const Index last_seq = (std::min)(seq, first_seq + unit_rows);
+        for (Index first = 0; first < dim; first += columns) {
+          const Index width = (std::min)(columns, dim - first);
+          const auto each_tile = [&](Index b, const auto& f) {
+            for (Index s = first_seq; s < last_seq; s += rows)
+              f(Tile{b, s, (std::min)(rows, last_seq - s), first, width},
+                shares ? common + (s - first_seq) * width : nullptr);
+          };
+          if constexpr (shares)
+            each_tile(first_batch,
+                      [&](const Tile& tile, C* of_position) { prepare(scratch, tile, of_position); });
+          for (Index b = first_batch; b < first_batch + together; ++b)
+            each_tile(b, [&](const Tile& tile, C* of_position) {
+              const View<S, 2> to = tile.of(out);
+              if constexpr (std::same_as<S, C>) {
+                if (tile.rows == 1 && to.stride(1) == 1) {
+                  finish(tile, of_position, to.data());
+                  return;
+                }
               }
-            }
-            finish(tile, of_position, result.data());
-            store_tile(to, result.data());
-          });
+              finish(tile, of_position, result);
+              store_tile(to, result);
+            });
+        }
       }
-    }
+    };
+    Scratch::with([&](Scratch& scratch) {
+      with_buffer<C, shared_elements>(
+          [&](C* common) { with_tile<C>([&](C* result) { walk(scratch, common, result); }); });
+    });
   });
 }
 

@@ -191,12 +191,12 @@ class Sinusoidal {
   /// row[c] = PE(position, first + c) for c in [0, columns): the definition, for kernels that fuse it.
   template <std::floating_point C>
   void encode_row(Position position, Index first, Index columns, C* row) const {
-    detail::AngleScratch scratch;
-    encode_row(scratch, position, first, columns, row);
+    detail::AngleScratch<C>::with(
+        [&](detail::AngleScratch<C>& scratch) { encode_row(scratch, position, first, columns, row); });
   }
   /// The same with scratch of the caller's, which neighbouring positions profit from.
   template <std::floating_point C>
-  void encode_row(detail::AngleScratch& scratch, Position position, Index first, Index columns,
+  void encode_row(detail::AngleScratch<C>& scratch, Position position, Index first, Index columns,
                   C* row) const {
     encode_row(scratch, position, first, columns, row, config_.scale);
   }
@@ -215,9 +215,10 @@ class Sinusoidal {
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in,
                  const Positions& at) const {
     require_fit(out, at, "x");
-    detail::map_tiles<S, detail::AngleScratch>(
+    using C = compute_t<S>;
+    detail::map_tiles<S, detail::AngleScratch<C>>(
         device, out, at.rows() == 1,
-        [&](detail::AngleScratch& scratch, const detail::Tile& tile, compute_t<S>* rows) {
+        [&](detail::AngleScratch<C>& scratch, const detail::Tile& tile, C* rows) {
           encode_tile(scratch, at, tile, rows);
         },
         [&](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* sum) {
@@ -228,9 +229,10 @@ class Sinusoidal {
   template <scalar_type S, device D>
   void encode_views(const D& device, const View<S, 3>& out, const Positions& at) const {
     require_fit(out, at, "out");
-    detail::map_tiles<S, detail::AngleScratch>(
+    using C = compute_t<S>;
+    detail::map_tiles<S, detail::AngleScratch<C>>(
         device, out, at.rows() == 1,
-        [&](detail::AngleScratch& scratch, const detail::Tile& tile, compute_t<S>* rows) {
+        [&](detail::AngleScratch<C>& scratch, const detail::Tile& tile, C* rows) {
           encode_tile(scratch, at, tile, rows);
         },
         [](const detail::Tile& tile, const compute_t<S>* encoding, compute_t<S>* result) {
@@ -243,15 +245,17 @@ class Sinusoidal {
   template <scalar_type S>
   double scale_gradient(const View<const S, 3>& dy, const Positions& at) const {
     double sum = 0;
-    detail::TileBuffer<compute_t<S>> gradient;
-    detail::TileBuffer<double> encoding;
-    detail::AngleScratch scratch;
+    constexpr Index block = detail::tile_elements<double>;
+    alignas(64) std::array<compute_t<S>, std::size_t{block}> gradient;
+    alignas(64) std::array<double, std::size_t{block}> encoding;
     for (Index b = 0; b < dy.extent(0); ++b)
       for (Index s = 0; s < dy.extent(1); ++s)
-        for (Index first = 0; first < config_.d_model; first += detail::tile_elements) {
-          const Index columns = (std::min)(detail::tile_elements, config_.d_model - first);
+        for (Index first = 0; first < config_.d_model; first += block) {
+          const Index columns = (std::min)(block, config_.d_model - first);
           detail::load_tile(detail::Tile{b, s, 1, first, columns}.of(dy), gradient.data());
-          encode_row(scratch, at(b, s), first, columns, encoding.data(), 1.0);
+          detail::AngleScratch<double>::with([&](detail::AngleScratch<double>& scratch) {
+            encode_row(scratch, at(b, s), first, columns, encoding.data(), 1.0);
+          });
           for (std::size_t c = 0; c < static_cast<std::size_t>(columns); ++c)
             sum += static_cast<double>(gradient[c]) * encoding[c];
         }
@@ -259,7 +263,7 @@ class Sinusoidal {
   }
 
   template <std::floating_point C>
-  void encode_tile(detail::AngleScratch& scratch, const Positions& at, const detail::Tile& tile,
+  void encode_tile(detail::AngleScratch<C>& scratch, const Positions& at, const detail::Tile& tile,
                    C* rows) const {
     for (Index r = 0; r < tile.rows; ++r)
       encode_row(scratch, at(tile.batch, tile.seq + r), tile.first, tile.columns, rows + r * tile.columns,
@@ -267,14 +271,14 @@ class Sinusoidal {
   }
 
   template <std::floating_point C>
-  void encode_row(detail::AngleScratch& scratch, Position position, Index first, Index columns, C* row,
+  void encode_row(detail::AngleScratch<C>& scratch, Position position, Index first, Index columns, C* row,
                   double scale) const {
     if (position == config_.padding_idx) {
       std::fill_n(row, columns, C{0});
       return;
     }
-    constexpr Index block = detail::tile_elements;
-    alignas(64) detail::TileBuffer<C> cos, sin;
+    constexpr Index block = detail::tile_elements<C>;
+    alignas(64) std::array<C, std::size_t{block}> cos, sin;
     const bool interleaved = config_.layout == SinusoidLayout::interleaved;
     const Index pairs = angles_.size(), last = first + columns;
     // Column of pair i: `step` i for the first function of the pair, `step` i + `gap` for the second.

@@ -135,9 +135,9 @@ class TransformerEmbedding {
                    const Positions& at, bool drops, std::uint64_t seed) const {
     using C = compute_t<S>;
     const bool has_positions = !std::holds_alternative<std::monostate>(position_);
-    detail::map_tiles<S, detail::AngleScratch>(
+    detail::map_tiles<S, detail::AngleScratch<C>>(
         device, out, at.rows() == 1,
-        [&](detail::AngleScratch& scratch, const detail::Tile& tile, C* positions) {
+        [&](detail::AngleScratch<C>& scratch, const detail::Tile& tile, C* positions) {
           for (Index r = 0; r < tile.rows; ++r)
             load_position(scratch, at(tile.batch, tile.seq + r), tile.first, tile.columns,
                           positions + r * tile.columns);
@@ -189,8 +189,8 @@ class TransformerEmbedding {
     require_positions(at, bsd.extent(0), bsd.extent(1));
   }
 
-  void load_position(detail::AngleScratch& scratch, Position position, Index first, Index columns,
-                     compute_t<Scalar>* row) const {
+  void load_position(detail::AngleScratch<compute_t<Scalar>>& scratch, Position position, Index first,
+                     Index columns, compute_t<Scalar>* row) const {
     if (const auto* sinusoidal = std::get_if<Sinusoidal>(&position_))
       sinusoidal->encode_row(scratch, position, first, columns, row);
     else if (const auto* learned = std::get_if<LearnedPositions<Scalar>>(&position_))

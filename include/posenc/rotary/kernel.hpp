@@ -16,6 +16,7 @@
 #include "posenc/core/angles.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
+#include "posenc/core/stack.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
 #include "posenc/rotary/pairing.hpp"
@@ -224,6 +225,10 @@ struct PairLayout {
   bool operator==(const PairLayout&) const = default;
 };
 
+/// Pairs of a tile that is read into buffers before it is written.
+template <std::floating_point C>
+inline constexpr Index buffered_pairs = (std::min)(Index{1024}, Index{stack_bytes / (2 * sizeof(C))});
+
 /// Which dimensions of a head are pairs: those of the rotated width, from dimension `first` on.
 struct Pairs {
   Index count, first;
@@ -238,8 +243,9 @@ struct Pairs {
                                                                              : PairLayout{2, 1}),
         mismatched(pairing == Pairing::adjacent_mismatched) {
     // These read a whole head before they write it.
-    if ((mismatched || in != out) && pairs > tile_elements)
-      invalid("rotary_dim: expected at most ", 2 * tile_elements, " for this pairing, got ", 2 * pairs);
+    if ((mismatched || in != out) && pairs > buffered_pairs<double>)
+      invalid("rotary_dim: expected at most ", 2 * buffered_pairs<double>, " for this pairing, got ",
+              2 * pairs);
   }
 
   /// The pairs of the transposed map: what was written is read.
@@ -250,8 +256,9 @@ struct Pairs {
   }
 };
 
-/// Numbers in a tile of cos and one of sin: 8 KiB of float each.
-inline constexpr Index angle_elements = 2048;
+/// Numbers in a tile of cos and one of sin: 8 KiB each.
+template <std::floating_point C>
+inline constexpr Index angle_elements = 8192 / Index{sizeof(C)};
 
 /// What turns one tile: `positions` positions of one batch row, `count` pairs from pair `first` on.
 template <std::floating_point C>
@@ -260,13 +267,13 @@ struct Turns {
   const C *cos, *sin;  // (positions, count), packed
 };
 
-/// One head of one tile through packed buffers: any scalar type, any strides, any pairing.
+/// One head of one tile through packed buffers u and w, of buffered_pairs each: any scalar type, any strides, any
+/// pairing.
 template <scalar_type S>
 void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& pairs,
-               const Turns<compute_t<S>>& turns, bool transposed) {
+               const Turns<compute_t<S>>& turns, bool transposed, compute_t<S>* u) {
   using C = compute_t<S>;
-  alignas(64) std::array<C, static_cast<std::size_t>(2 * tile_elements)> both;
-  C *const u = both.data(), *const w = u + tile_elements;
+  C* const w = u + buffered_pairs<C>;
   const auto run = [&]<class T>(const View<T, 2>& x, const PairLayout& layout,
                                 Index offset) {  // one side of the pairs
     return View<T, 2>(x.data() + (pairs.first + layout.step * turns.first + offset) * x.stride(1),
@@ -287,7 +294,7 @@ void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& p
     }
   } else {
     const Index all = turns.positions * turns.count;
-    turn_token<false, C>({u, u, 1, 0, 0}, turns.cos, turns.sin, tile_elements, all);
+    turn_token<false, C>({u, u, 1, 0, 0}, turns.cos, turns.sin, buffered_pairs<C>, all);
   }
   store_tile(run(out, pairs.out, 0), u);
   store_tile(run(out, pairs.out, pairs.out.gap), w);
@@ -309,7 +316,7 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   const bool by_position =
       std::abs(out.stride(2)) <= std::abs(out.stride(1));  // a position's heads lie together
   // A tile: as many positions as cos and sin have room for; they serve all heads.
-  const Index room = direct ? angle_elements : tile_elements;
+  const Index room = direct ? angle_elements<C> : buffered_pairs<C>;
   const Index width = (std::max)(Index{1}, pairs.count);
   const Index positions = (std::min)((std::max)(Index{1}, (std::min)(room / width, Index{16})), seq);
   const Index block = room / positions;
@@ -370,12 +377,14 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
       }
       return;
     }
-    for (Index h = 0; h < heads; ++h) {
-      const auto head = [&]<class T>(const View<T, 4>& x) {
-        return View<T, 2>(base(x) + h * x.stride(2), {turns.positions, dim}, {x.stride(1), x.stride(3)});
-      };
-      turn_tile<S>(head(in), head(out), pairs, turns, transposed);
-    }
+    with_buffer<C, std::size_t{2 * buffered_pairs<C>}>([&](C* buffer) {
+      for (Index h = 0; h < heads; ++h) {
+        const auto head = [&]<class T>(const View<T, 4>& x) {
+          return View<T, 2>(base(x) + h * x.stride(2), {turns.positions, dim}, {x.stride(1), x.stride(3)});
+        };
+        turn_tile<S>(head(in), head(out), pairs, turns, transposed, buffer);
+      }
+    });
   };
 
   const auto copy_rest = [&](Index b, Index s, Index count) {  // the dimensions that don't turn
@@ -390,7 +399,8 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
     }
   };
 
-  const auto fill_tile = [&](AngleScratch& scratch, Index b, Index s, const Turns<C>& turns, C* cos, C* sin) {
+  const auto fill_tile = [&](AngleScratch<C>& scratch, Index b, Index s, const Turns<C>& turns, C* cos,
+                             C* sin) {
     fill(scratch, b, s, turns.positions, turns.first, turns.count, cos, sin, turns.count);
     if (transposed)
       for (Index i = 0; i < turns.positions * turns.count; ++i) sin[i] = -sin[i];
@@ -400,25 +410,30 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   const Cost cost{elements * sizeof(S), elements * sizeof(S),
                   elements + 20.0 * double(positions * pairs.count)};
   parallel_for(device, bands * batch, cost, [&](Index begin, Index end) {
-    alignas(64) std::array<C, static_cast<std::size_t>(angle_elements)> cos, sin;
-    AngleScratch scratch;
-    Index filled_band = -1, filled_first = -1;
-    for (Index unit = begin; unit < end; ++unit) {
-      // Where the positions are shared, the batch rows of a band come one after another and use the same
-      // turns.
-      const Index b = shared ? unit % batch : unit / bands, band = shared ? unit / batch : unit % bands;
-      const Index s = band * positions;
-      Turns<C> turns{(std::min)(positions, seq - s), 0, 0, cos.data(), sin.data()};
-      for (; turns.first < pairs.count; turns.first += block) {
-        turns.count = (std::min)(block, pairs.count - turns.first);
-        if (!shared || filled_band != band || filled_first != turns.first) {
-          fill_tile(scratch, b, s, turns, cos.data(), sin.data());
-          filled_band = band, filled_first = turns.first;
+    const auto walk = [&](AngleScratch<C>& scratch, C* cos, C* sin) {
+      Index filled_band = -1, filled_first = -1;
+      for (Index unit = begin; unit < end; ++unit) {
+        // Where the positions are shared, the batch rows of a band come one after another and use the same
+        // turns.
+        const Index b = shared ? unit % batch : unit / bands, band = shared ? unit / batch : unit % bands;
+        const Index s = band * positions;
+        Turns<C> turns{(std::min)(positions, seq - s), 0, 0, cos, sin};
+        for (; turns.first < pairs.count; turns.first += block) {
+          turns.count = (std::min)(block, pairs.count - turns.first);
+          if (!shared || filled_band != band || filled_first != turns.first) {
+            fill_tile(scratch, b, s, turns, cos, sin);
+            filled_band = band, filled_first = turns.first;
+          }
+          turn_band(b, s, turns);
         }
-        turn_band(b, s, turns);
+        if (!in_place && 2 * pairs.count < dim) copy_rest(b, s, turns.positions);
       }
-      if (!in_place && 2 * pairs.count < dim) copy_rest(b, s, turns.positions);
-    }
+    };
+    AngleScratch<C>::with([&](AngleScratch<C>& scratch) {
+      with_buffer<C, std::size_t{angle_elements<C>}>([&](C* cos) {
+        with_buffer<C, std::size_t{angle_elements<C>}>([&](C* sin) { walk(scratch, cos, sin); });
+      });
+    });
   });
 }
 

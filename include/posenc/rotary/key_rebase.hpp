@@ -59,8 +59,8 @@ class KeyRebase {
     to_.require_positions(at, out.extent(0), out.extent(1));
     detail::rotate_pairs<S>(
         device, out, in, pairs_, false, at.rows() == 1,
-        [&](detail::AngleScratch&, Index b, Index s, Index tokens, Index first, Index count, C* cos, C* sin,
-            Index stride) {
+        [&](detail::AngleScratch<C>&, Index b, Index s, Index tokens, Index first, Index count, C* cos,
+            C* sin, Index stride) {
           for (Index t = 0; t < tokens; ++t) {
             const auto where = [&](Index j) { return at.coordinate(to_.axis_of(first + j), b, s + t); };
             angles_.cos_sin_at(where, first, count, cos + t * stride, sin + t * stride, scale_);

@@ -199,15 +199,13 @@ class Rotary {
     require_positions(at, c.extent(0), c.extent(1));
     // A tile of 16 positions by 64 pairs at a time, and four of those below each other: what the angles of 64
     // pairs have in common is then in the nearest cache.
-    constexpr Index rows = 16, columns = detail::tile_elements / rows, together = 4 * rows;
+    constexpr Index rows = 16, columns = detail::tile_elements<C> / rows, together = 4 * rows;
     const Index seq = c.extent(1), bands = (seq + together - 1) / together;
     const double numbers = static_cast<double>(together * pairs_.count);
     detail::parallel_for(
         device, c.extent(0) * bands, {2 * numbers * sizeof(S), 2 * numbers * sizeof(S), 4 * numbers},
         [&](Index begin, Index end) {
-          alignas(64) detail::TileBuffer<C> cos_rows, sin_rows;
-          detail::AngleScratch scratch;
-          const auto fill_tile = [&](const detail::Tile& tile) {
+          const auto fill_tile = [&](detail::AngleScratch<C>& scratch, const detail::Tile& tile) {
             const auto to_cos = tile.of(c), to_sin = tile.of(s);
             const auto fill = [&](C* cos_out, C* sin_out, Index stride) {
               fill_cos_sin(scratch, at, tile.batch, tile.seq, tile.rows, tile.first, tile.columns, cos_out,
@@ -219,24 +217,31 @@ class Rotary {
                 return;
               }
             }
-            fill(cos_rows.data(), sin_rows.data(), tile.columns);
-            detail::store_tile(to_cos, cos_rows.data());
-            detail::store_tile(to_sin, sin_rows.data());
+            detail::with_tile<C>([&](C* cos_rows) {
+              detail::with_tile<C>([&](C* sin_rows) {
+                fill(cos_rows, sin_rows, tile.columns);
+                detail::store_tile(to_cos, cos_rows);
+                detail::store_tile(to_sin, sin_rows);
+              });
+            });
           };
-          for (Index unit = begin; unit < end; ++unit) {
-            const Index first_row = unit % bands * together, last_row = (std::min)(seq, first_row + together);
-            for (Index first = 0; first < pairs_.count; first += columns)
-              for (Index row = first_row; row < last_row; row += rows)
-                fill_tile({unit / bands, row, (std::min)(rows, last_row - row), first,
-                           (std::min)(columns, pairs_.count - first)});
-          }
+          detail::AngleScratch<C>::with([&](detail::AngleScratch<C>& scratch) {
+            for (Index unit = begin; unit < end; ++unit) {
+              const Index first_row = unit % bands * together,
+                          last_row = (std::min)(seq, first_row + together);
+              for (Index first = 0; first < pairs_.count; first += columns)
+                for (Index row = first_row; row < last_row; row += rows)
+                  fill_tile(scratch, {unit / bands, row, (std::min)(rows, last_row - row), first,
+                                      (std::min)(columns, pairs_.count - first)});
+            }
+          });
         });
   }
 
   /// cos[t stride + j] and sin of pairs first + j, j in [0, count), for the `tokens` tokens of a batch row
   /// from token i on, times `scale`; unchecked: for kernels that fuse the rotation.
   template <std::floating_point C>
-  void fill_cos_sin(detail::AngleScratch& scratch, const Positions& at, Index row, Index i, Index tokens,
+  void fill_cos_sin(detail::AngleScratch<C>& scratch, const Positions& at, Index row, Index i, Index tokens,
                     Index first, Index count, C* cos, C* sin, Index stride, double scale) const {
     if (angle_mode_ == AngleMode::exact && axes_ == 1 && at.is_integer()) {
       const auto fill = [&](const auto& position) {
@@ -297,7 +302,7 @@ class Rotary {
     detail::require_head_dim(head_dim(), out.extent(3));
     require_positions(at, out.extent(0), out.extent(1));
     detail::rotate_pairs<S>(device, out, in, pairs_, transposed, at.rows() == 1,
-                            [&](detail::AngleScratch& scratch, Index b, Index s, Index tokens, Index first,
+                            [&](detail::AngleScratch<C>& scratch, Index b, Index s, Index tokens, Index first,
                                 Index count, C* cos, C* sin, Index stride) {
                               fill_cos_sin(scratch, at, b, s, tokens, first, count, cos, sin, stride, scale);
                             });
@@ -309,8 +314,8 @@ class Rotary {
     using C = compute_t<S>;
     detail::require_head_dim(head_dim(), out.extent(3));
     detail::rotate_pairs<S>(device, out, in, stored_pairs(), false, true,
-                            [&](detail::AngleScratch&, Index, Index, Index tokens, Index first, Index count,
-                                C* cos, C* sin, Index stride) {
+                            [&](detail::AngleScratch<C>&, Index, Index, Index tokens, Index first,
+                                Index count, C* cos, C* sin, Index stride) {
                               const auto by = [&](Index j) {
                                 return Coordinate(deltas[static_cast<std::size_t>(axis_of(first + j))]);
                               };

@@ -199,7 +199,7 @@ class RotaryTable {
           detail::out_of_range("at: expected positions in [0, ", max_pos, "), the rows of the table, got ", p,
                                " at (", b, ", ", s, ")");
     detail::rotate_pairs<S>(device, out, in, pairs, transposed, at.rows() == 1,
-                            [&](detail::AngleScratch&, Index b, Index s, Index tokens, Index first,
+                            [&](detail::AngleScratch<C>&, Index b, Index s, Index tokens, Index first,
                                 Index count, C* cos, C* sin, Index stride) {
                               for (Index t = 0; t < tokens; ++t) {
                                 const Position p = at(b, s + t);
@@ -217,7 +217,7 @@ class RotaryTable {
     if (table_batch != 1 && table_batch != out.extent(0))
       detail::invalid("cos: expected a batch of 1 or ", out.extent(0), ", got ", table_batch);
     detail::rotate_pairs<S>(device, out, in, pairs, transposed, table_batch == 1,
-                            [&](detail::AngleScratch&, Index b, Index s, Index tokens, Index first,
+                            [&](detail::AngleScratch<C>&, Index b, Index s, Index tokens, Index first,
                                 Index count, C* cos, C* sin, Index stride) {
                               const Index row = table_batch == 1 ? 0 : b;
                               for (Index t = 0; t < tokens; ++t)

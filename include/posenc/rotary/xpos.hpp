@@ -117,8 +117,8 @@ class Xpos {
     detail::require_positions("at", at, out.extent(0), out.extent(1));
     detail::rotate_pairs<S>(
         device, out, in, rope_.pairs(), transposed, at.rows() == 1,
-        [&](detail::AngleScratch& scratch, Index b, Index s, Index tokens, Index first, Index count, C* cos,
-            C* sin, Index stride) {
+        [&](detail::AngleScratch<C>& scratch, Index b, Index s, Index tokens, Index first, Index count,
+            C* cos, C* sin, Index stride) {
           rope_.fill_cos_sin(scratch, at, b, s, tokens, first, count, cos, sin, stride,
                              rope_.frequencies().attention_factor);
           for (Index t = 0; t < tokens; ++t, cos += stride, sin += stride) {
