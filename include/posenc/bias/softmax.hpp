@@ -347,6 +347,55 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
                });
 }
 
+template <device D, class Out, class Scores, class Bias>
+void softmax(const D& device, Out& out, const Scores& scores, const Bias& bias, const Positions& q_at,
+             const Positions& k_at, const SoftmaxConfig& config) {
+  using S = scalar_of<Out>;
+  static_assert(std::same_as<S, scalar_of<Scores>>, "posenc: out and scores must have the same scalar type");
+  static_assert(rank_of<Out> == rank_of<Scores>, "posenc: out and scores must have the same rank");
+  const auto result = output_view("out", out);
+  const auto input = input_view(scores);
+  require_same_shape("out", input, result);
+  const View<S, 4> to = as_bhqk(result);
+  if (!std::isfinite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
+  if constexpr (std::same_as<Bias, Alibi>) bias.require_heads(to.extent(1));
+  require_positions("q_at", q_at, to.extent(0), to.extent(2));
+  require_positions("k_at", k_at, to.extent(0), to.extent(3));
+  softmax_views<S>(device, to, View<const S, 4>(as_bhqk(input)), bias, q_at, k_at, config);
+}
+
+template <device D, class Dp, class P>
+void softmax_vjp(const D& device, Dp& d, const P& p, double scale) {
+  using S = scalar_of<Dp>;
+  static_assert(std::same_as<S, scalar_of<P>>, "posenc: d and p must have the same scalar type");
+  static_assert(rank_of<Dp> == rank_of<P>, "posenc: d and p must have the same rank");
+  const auto target = output_view("d", d);
+  const auto source = input_view(p);
+  require_same_shape("d", source, target);
+  if (!std::isfinite(scale)) invalid("scale: expected a finite number, got ", scale);
+  const View<S, 4> to = as_bhqk(target);
+  const View<const S, 4> from = as_bhqk(source);
+  const Index heads = to.extent(1), queries = to.extent(2), keys = to.extent(3);
+  const double bytes = static_cast<double>(keys) * sizeof(S);
+  parallel_for(device, to.extent(0) * heads * queries, {2 * bytes, bytes, 4 * static_cast<double>(keys)},
+               [&](Index begin, Index end) {
+                 for (Index n = begin; n < end; ++n) {
+                   const Index b = n / (heads * queries), h = n / queries % heads, i = n % queries;
+                   // A hidden key has no part in it, whatever its gradient holds.
+                   double sum = 0;
+                   for (Index j = 0; j < keys; ++j)
+                     if (const double one = static_cast<double>(from(b, h, i, j)); one != 0)
+                       sum += one * static_cast<double>(to(b, h, i, j));
+                   for (Index j = 0; j < keys; ++j) {
+                     const double one = static_cast<double>(from(b, h, i, j));
+                     const double slope =
+                         one == 0 ? 0 : scale * one * (static_cast<double>(to(b, h, i, j)) - sum);
+                     to(b, h, i, j) = narrow<S>(static_cast<compute_t<S>>(slope));
+                   }
+                 }
+               });
+}
+
 }  // namespace detail
 
 /// scores = softmax(scale scores + bias) over the last axis, in place. scores: (heads, q, k) or (batch,
@@ -356,37 +405,26 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
 template <writable_tensor Scores, score_bias Bias>
 void softmax(Scores&& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
-  softmax(Eigen::DefaultDevice(), scores, scores, bias, q_at, k_at, config);
+  detail::softmax(Eigen::DefaultDevice(), scores, scores, bias, q_at, k_at, config);
 }
 /// The same on a device.
 template <device D, writable_tensor Scores, score_bias Bias>
 void softmax(const D& device, Scores&& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
-  softmax(device, scores, scores, bias, q_at, k_at, config);
+  detail::softmax(device, scores, scores, bias, q_at, k_at, config);
 }
 
 /// out = softmax(scale scores + bias). out is scores itself or memory apart from it.
 template <writable_tensor Out, readable_tensor Scores, score_bias Bias>
 void softmax(Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
-  softmax(Eigen::DefaultDevice(), out, scores, bias, q_at, k_at, config);
+  detail::softmax(Eigen::DefaultDevice(), out, scores, bias, q_at, k_at, config);
 }
 /// The same on a device.
 template <device D, writable_tensor Out, readable_tensor Scores, score_bias Bias>
 void softmax(const D& device, Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at,
              const Positions& k_at, const SoftmaxConfig& config = {}) {
-  using S = scalar_of<Out>;
-  static_assert(std::same_as<S, scalar_of<Scores>>, "posenc: out and scores must have the same scalar type");
-  static_assert(rank_of<Out> == rank_of<Scores>, "posenc: out and scores must have the same rank");
-  const auto result = detail::output_view("out", out);
-  const auto input = detail::input_view(scores);
-  detail::require_same_shape("out", input, result);
-  const View<S, 4> to = detail::as_bhqk(result);
-  if (!std::isfinite(config.scale)) detail::invalid("scale: expected a finite number, got ", config.scale);
-  if constexpr (std::same_as<Bias, Alibi>) bias.require_heads(to.extent(1));
-  detail::require_positions("q_at", q_at, to.extent(0), to.extent(2));
-  detail::require_positions("k_at", k_at, to.extent(0), to.extent(3));
-  detail::softmax_views<S>(device, to, View<const S, 4>(detail::as_bhqk(input)), bias, q_at, k_at, config);
+  detail::softmax(device, out, scores, bias, q_at, k_at, config);
 }
 
 /// d = scale p (d - sum_j p d), in place: from d(loss) / d(p) to d(loss) / d(scores). p is what softmax gave,
@@ -394,39 +432,12 @@ void softmax(const D& device, Out&& out, const Scores& scores, const Bias& bias,
 /// turns into that of the slopes.
 template <writable_tensor Dp, readable_tensor P>
 void softmax_vjp(Dp&& d, const P& p, double scale = 1.0) {
-  softmax_vjp(Eigen::DefaultDevice(), d, p, scale);
+  detail::softmax_vjp(Eigen::DefaultDevice(), d, p, scale);
 }
 /// The same on a device.
 template <device D, writable_tensor Dp, readable_tensor P>
 void softmax_vjp(const D& device, Dp&& d, const P& p, double scale = 1.0) {
-  using S = scalar_of<Dp>;
-  static_assert(std::same_as<S, scalar_of<P>>, "posenc: d and p must have the same scalar type");
-  static_assert(rank_of<Dp> == rank_of<P>, "posenc: d and p must have the same rank");
-  const auto target = detail::output_view("d", d);
-  const auto source = detail::input_view(p);
-  detail::require_same_shape("d", source, target);
-  if (!std::isfinite(scale)) detail::invalid("scale: expected a finite number, got ", scale);
-  const View<S, 4> to = detail::as_bhqk(target);
-  const View<const S, 4> from = detail::as_bhqk(source);
-  const Index heads = to.extent(1), queries = to.extent(2), keys = to.extent(3);
-  const double bytes = static_cast<double>(keys) * sizeof(S);
-  detail::parallel_for(device, to.extent(0) * heads * queries,
-                       {2 * bytes, bytes, 4 * static_cast<double>(keys)}, [&](Index begin, Index end) {
-                         for (Index n = begin; n < end; ++n) {
-                           const Index b = n / (heads * queries), h = n / queries % heads, i = n % queries;
-                           // A hidden key has no part in it, whatever its gradient holds.
-                           double sum = 0;
-                           for (Index j = 0; j < keys; ++j)
-                             if (const double one = static_cast<double>(from(b, h, i, j)); one != 0)
-                               sum += one * static_cast<double>(to(b, h, i, j));
-                           for (Index j = 0; j < keys; ++j) {
-                             const double one = static_cast<double>(from(b, h, i, j));
-                             const double slope =
-                                 one == 0 ? 0 : scale * one * (static_cast<double>(to(b, h, i, j)) - sum);
-                             to(b, h, i, j) = detail::narrow<S>(static_cast<compute_t<S>>(slope));
-                           }
-                         }
-                       });
+  detail::softmax_vjp(device, d, p, scale);
 }
 
 }  // namespace v0
