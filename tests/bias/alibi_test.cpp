@@ -40,7 +40,7 @@ using posenc_test::values_of;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+const double infinity = posenc_test::infinity;
 const std::array<AlibiForm, 3> all_forms = {AlibiForm::symmetric, AlibiForm::causal, AlibiForm::key_position};
 
 /// (batch, heads, q, k).
@@ -443,14 +443,13 @@ TEST_CASE("the forms give the same attention", "[alibi][property]") {
 TEMPLATE_TEST_CASE("causal hides the keys after the query", "[alibi][property]", float, double, half,
                    bfloat16) {
   const Alibi alibi({.num_heads = 3, .form = AlibiForm::causal});
-  const float hidden = -std::numeric_limits<float>::infinity();
+  const float hidden = -static_cast<float>(posenc_test::infinity);
   for (const Call& call : calls()) {
     INFO(call.name);
     auto scores = random_values<TestType, 4>({3, 3, 5, 21});
     for (Index n = 0; n < scores.size(); n += 7) {  // a mask of the caller's, and an accident of the caller's
       scores.values[static_cast<std::size_t>(n)] = static_cast<TestType>(hidden);
-      scores.values[static_cast<std::size_t>(n + 1)] =
-          static_cast<TestType>(std::numeric_limits<float>::quiet_NaN());
+      scores.values[static_cast<std::size_t>(n + 1)] = static_cast<TestType>(posenc_test::quiet_nan);
     }
     const auto y = added(alibi, scores, call.q, call.k);
     int off = 0;
@@ -460,9 +459,9 @@ TEMPLATE_TEST_CASE("causal hides the keys after the query", "[alibi][property]",
       if (n % 7 == 0)
         off += value != hidden;
       else if (n % 7 == 1)  // what is hidden is hidden, whatever it held
-        off += after ? value != hidden : !std::isnan(value);
+        off += after ? value != hidden : !posenc_test::is_nan(value);
       else
-        off += after ? value != hidden : !std::isfinite(value);
+        off += after ? value != hidden : !posenc_test::is_finite(value);
     });
     CHECK(off == 0);
   }
@@ -507,8 +506,7 @@ TEMPLATE_TEST_CASE("the gradient of the slopes reads any storage", "[alibi][prop
   posenc_test::for_each_coordinate(d_scores.extents, [&](const auto& at, Index n) {
     // The gradient of a hidden score is 0 in truth, and may be anything in memory.
     if (at[3] > at[2] + 4)
-      d_scores.values[static_cast<std::size_t>(n)] =
-          static_cast<TestType>(std::numeric_limits<float>::quiet_NaN());
+      d_scores.values[static_cast<std::size_t>(n)] = static_cast<TestType>(posenc_test::quiet_nan);
   });
   std::vector<double> expected(3);
   for (Index h = 0; h < 3; ++h)
@@ -555,7 +553,7 @@ TEST_CASE("nothing to bias is no error", "[alibi]") {
 }
 
 TEST_CASE("an alibi that can't be is refused", "[alibi]") {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  static const double nan = posenc_test::quiet_nan;
   check_throws<std::invalid_argument>([] { alibi_slopes(0); }, {"num_heads", "at least 1", "got 0"});
   check_throws<std::invalid_argument>([] { Alibi(-3); }, {"num_heads", "at least 1", "got -3"});
   check_throws<std::invalid_argument>([] { alibi_slopes(4, nan); }, {"alibi_bias_max", "finite", "nan"});

@@ -37,16 +37,16 @@ using posenc_test::Values;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+const double infinity = posenc_test::infinity;
 
 /// The definition, in long double, from x[b, h, i, j] in row-major order; hidden keys are -infinity.
 std::vector<double> definition(const std::vector<double>& x, Index keys) {
   std::vector<double> p(x.size());
   for (std::size_t row = 0; row < x.size(); row += static_cast<std::size_t>(keys)) {
-    long double sum = 0, top = -INFINITY;
+    long double sum = 0, top = -posenc_test::infinity;
     for (std::size_t j = row; j < row + static_cast<std::size_t>(keys); ++j)
       top = std::max(top, static_cast<long double>(x[j]));
-    if (std::isinf(static_cast<double>(top))) continue;
+    if (posenc_test::is_infinite(static_cast<double>(top))) continue;
     for (std::size_t j = row; j < row + static_cast<std::size_t>(keys); ++j)
       sum += std::exp(static_cast<long double>(x[j]) - top);
     for (std::size_t j = row; j < row + static_cast<std::size_t>(keys); ++j)
@@ -78,7 +78,7 @@ double worst(const Values<S, 4>& got, const std::vector<double>& expected) {
   double most = 0;
   for (std::size_t n = 0; n < expected.size(); ++n) {
     const double off = std::fabs(to_double(got.values[n]) - expected[n]);
-    if (!(off <= most)) most = off;
+    if (posenc_test::is_nan(off) || off > most) most = off;
   }
   return most;
 }
@@ -149,7 +149,7 @@ TEST_CASE("any function is a bias, and none at all", "[softmax][unit]") {
 }
 
 TEST_CASE("what is hidden never leaks, and a query that sees nothing gets zeros", "[softmax][property]") {
-  const double nan = std::nan("");
+  static const double nan = posenc_test::quiet_nan;
   const Alibi alibi(2);
   auto scores = random_values<double, 4>({1, 2, 4, 6});
   const Positions q = consecutive(-1, 4), k = consecutive(0, 6);  // query 0 is before every key
@@ -168,10 +168,9 @@ TEST_CASE("what is hidden never leaks, and a query that sees nothing gets zeros"
     for (Index h = 0; h < 2; ++h)
       for (Index j = 0; j < 6; ++j) CHECK(p.view()(0, h, 0, j) == 0.0);
   }
-  scores.view()(0, 1, 3, 1) = nan;  // one that is seen
+  for (Index j = 0; j < 6; ++j) scores.view()(0, 1, 3, j) = -infinity;  // seen, and no probability
   softmax(scores.view(), alibi, q, k, {.causal = true});
-  CHECK(std::isnan(scores.view()(0, 1, 3, 0)));
-  CHECK_FALSE(std::isnan(scores.view()(0, 0, 3, 0)));
+  for (Index j = 0; j < 6; ++j) CHECK(scores.view()(0, 1, 3, j) == 0.0);
 }
 
 TEMPLATE_TEST_CASE("a row alone, its hidden keys and how its positions are given change no bit",
@@ -208,16 +207,18 @@ TEMPLATE_TEST_CASE("a row alone, its hidden keys and how its positions are given
         for (Index n = 0; n < 6; ++n)
           for (Index i = 0; i < keys; ++i)
             for (Index j = i + 1; j < keys; ++j)
-              scores.view()(n / 3, n % 3, i, j) = static_cast<TestType>(j % 2 ? std::nan("") : infinity);
+              scores.view()(n / 3, n % 3, i, j) =
+                  static_cast<TestType>(j % 2 ? posenc_test::quiet_nan : infinity);
         softmax(scores.view(), alibi, at, at, config);
         CHECK(same_bits(scores, expected));
       }
   }
 }
 
+// Not under -ffast-math, where a row that sees NaN has some value: .ci/run leaves the case out there.
 TEST_CASE("NaN and infinity that are seen stay in their row, before what is hidden", "[softmax][property]") {
   const Positions q = consecutive(20, 4), k = consecutive(0, 40);
-  for (const double poison : {std::nan(""), infinity}) {
+  for (const double poison : {posenc_test::quiet_nan, infinity}) {
     Values<float, 4> p{{1, 1, 4, 40}, std::vector<float>(160, 0.5f)};
     p.view()(0, 0, 1, 3) = static_cast<float>(poison);
     for (Index j = 0; j < 40; ++j) p.view()(0, 0, 2, j) = static_cast<float>(poison);
@@ -226,8 +227,8 @@ TEST_CASE("NaN and infinity that are seen stay in their row, before what is hidd
     for (Index j = 0; j < 40; ++j) {
       INFO(j);
       CHECK((p.view()(0, 0, 0, j) > 0) == (j <= 20));
-      CHECK(std::isnan(p.view()(0, 0, 1, j)) == (j <= 21));
-      CHECK(std::isnan(p.view()(0, 0, 2, j)) == (j <= 22));
+      CHECK(posenc_test::is_nan(p.view()(0, 0, 1, j)) == (j <= 21));
+      CHECK(posenc_test::is_nan(p.view()(0, 0, 2, j)) == (j <= 22));
       CHECK(p.view()(0, 0, 3, j) == 0.0f);
     }
   }
@@ -305,7 +306,7 @@ TEST_CASE("the gradient is that of finite differences", "[softmax][property]") {
   };
   auto p = scores, d = weights;
   softmax(p.view(), alibi, q, k, config);
-  d.view()(0, 2, 0, 8) = std::nan("");  // of a hidden key
+  d.view()(0, 2, 0, 8) = posenc_test::quiet_nan;  // of a hidden key
   softmax_vjp(d.view(), p.view(), config.scale);
   for (std::size_t n = 0; n < scores.values.size(); ++n) {
     auto up = scores, down = scores;
@@ -339,7 +340,9 @@ TEST_CASE("softmax says what does not fit, and leaves the scores alone", "[softm
   check_throws<std::invalid_argument>([&] { softmax(x.view(), alibi, consecutive(0, 2), consecutive(0, 2)); },
                                       {"k_at", "3", "2"});
   check_throws<std::invalid_argument>(
-      [&] { softmax(x.view(), alibi, consecutive(0, 2), consecutive(0, 3), {.scale = std::nan("")}); },
+      [&] {
+        softmax(x.view(), alibi, consecutive(0, 2), consecutive(0, 3), {.scale = posenc_test::quiet_nan});
+      },
       {"scale", "finite", "nan"});
   check_throws<std::out_of_range>([&] { softmax(x.view(), Alibi(2), consecutive(0, 2), consecutive(0, 3)); },
                                   {"scores", "2"});

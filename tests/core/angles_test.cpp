@@ -265,9 +265,9 @@ TEST_CASE("angles: a frequency that is no number of radians is refused with its 
     check_throws<std::invalid_argument>([&] { (void)Angles(std::vector<double>{1.0, 0.5, f, 0.1}); },
                                         {"posenc: frequencies[2]", "finite", "below 2^64", got});
   };
-  refused(std::numeric_limits<double>::quiet_NaN(), "nan");
-  refused(std::numeric_limits<double>::infinity(), "got inf");
-  refused(-std::numeric_limits<double>::infinity(), "got -inf");
+  refused(posenc_test::quiet_nan, "nan");
+  refused(posenc_test::infinity, "got inf");
+  refused(-posenc_test::infinity, "got -inf");
   refused(0x1p64, "got 1.8446744073709552e+19");
   refused(-0x1p64, "got -1.8446744073709552e+19");
   CHECK_NOTHROW(Angles(std::vector<double>{0x1.fffffffffffffp63}));

@@ -399,8 +399,8 @@ TEMPLATE_TEST_CASE("Sinusoidal: nothing to do, and next to nothing", "", float, 
 }
 
 TEST_CASE("Sinusoidal: a configuration without a meaning is refused") {
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  static const double nan = posenc_test::quiet_nan;
+  static const double infinity = posenc_test::infinity;
   const auto refuse = [](const SinusoidalConfig& config, std::initializer_list<const char*> parts) {
     check_throws<std::invalid_argument>([&] { (void)Sinusoidal(config); }, parts);
     check_throws<std::invalid_argument>([&] { (void)posenc::sinusoidal_frequencies(config); }, parts);
@@ -434,7 +434,7 @@ TEST_CASE("Sinusoidal: a configuration without a meaning is refused") {
 TEST_CASE("Sinusoidal: frequencies that don't fit are refused") {
   check_throws<std::invalid_argument>([] { (void)Sinusoidal({.d_model = 4}, {1.0}); },
                                       {"frequencies", "expected 2", "got 1"});
-  check_throws<std::invalid_argument>([] { (void)Sinusoidal({.d_model = 4}, {1.0, INFINITY}); },
+  check_throws<std::invalid_argument>([] { (void)Sinusoidal({.d_model = 4}, {1.0, posenc_test::infinity}); },
                                       {"frequencies[1]", "finite", "got inf"});
   check_throws<std::invalid_argument>(
       [] { (void)Sinusoidal({.d_model = 5, .odd_dim = OddDim::longer_first}, {1.0, 0.5}); },

@@ -596,10 +596,10 @@ TEST_CASE("TokenEmbedding: a configuration without a meaning is refused") {
   const auto build = [&](const TokenEmbeddingConfig& config) {
     (void)TokenEmbedding<float>(table.view(), config);
   };
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  static const double infinity = posenc_test::infinity;
   check_throws<std::invalid_argument>([&] { build({.scale = infinity}); },
                                       {"posenc: scale", "finite", "got inf"});
-  check_throws<std::invalid_argument>([&] { build({.scale = std::nan("")}); },
+  check_throws<std::invalid_argument>([&] { build({.scale = posenc_test::quiet_nan}); },
                                       {"scale", "finite", "got nan"});
   check_throws<std::out_of_range>([&] { build({.padding_idx = 5}); }, {"padding_idx", "[0, 5)", "got 5"});
   check_throws<std::out_of_range>([&] { build({.padding_idx = -1}); }, {"padding_idx", "[0, 5)", "got -1"});

@@ -66,6 +66,11 @@ foreach(header IN LISTS HEADERS)
     forbid(${header} "${text}" "\n[ ]*#[ ]*(define|undef)[^\n]*" "no macro but the version")
   endif()
   string(REGEX REPLACE "//[^\n]*" "" code "${text}")
+  if(NOT name STREQUAL posenc/core/finite.hpp)
+    forbid(${header} "${code}"
+           "std::(isfinite|isnan|isinf|isnormal|fpclassify)[^\n]*|::(infinity|quiet_NaN|signaling_NaN)[ ]*\\([^\n]*|[^A-Za-z0-9_](INFINITY|NAN|HUGE_VALF?)[^A-Za-z0-9_]"
+           "left out by -ffast-math, see core/finite.hpp")
+  endif()
   forbid(${header} "${code}" "[^A-Za-z0-9_](min|max)[ ]*\\([^\n]*" "a macro on Windows, write (std::min)(..)")
 endforeach()
 

@@ -90,8 +90,8 @@ TEST_CASE("a config that fits no head is refused by name", "[rotary]") {
   const auto refused = [](const RotaryConfig& config, std::initializer_list<const char*> parts) {
     check_throws<std::invalid_argument>([&] { rotary_frequencies(config); }, parts);
   };
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  static const double nan = posenc_test::quiet_nan;
+  static const double infinity = posenc_test::infinity;
   refused({}, {"head_dim", "at least 2", "got 0"});
   refused({.head_dim = -8}, {"head_dim", "at least 2", "got -8"});
   refused({.head_dim = 1}, {"an even number", "head_dim = 1", "got 1"});

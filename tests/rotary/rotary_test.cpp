@@ -812,8 +812,8 @@ TEST_CASE("nothing to rotate is no error", "[rotary]") {
 
 TEST_CASE("a rotary that can't be is refused", "[rotary]") {
   using posenc::RotaryFrequencies;
-  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  constexpr double infinity = std::numeric_limits<double>::infinity();
+  static const double nan = posenc_test::quiet_nan;
+  static const double infinity = posenc_test::infinity;
   const auto refused = [](const RotaryFrequencies& frequencies, Window window,
                           std::initializer_list<const char*> parts) {
     check_throws<std::invalid_argument>([&] { Rotary(frequencies, Pairing::half, window); }, parts);

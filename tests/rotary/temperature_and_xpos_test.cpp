@@ -24,7 +24,8 @@ TEST_CASE("attention temperature: golden values of Llama 4 and Ministral 3") {
   CHECK(inkling.value(99) == 1.0);
   CHECK(inkling.value(199) == Approx(1 + 0.5 * std::log(2.0)));
   check_throws<std::invalid_argument>([] { AttentionTemperature({.length = 0}); }, {"length", "0"});
-  check_throws<std::invalid_argument>([] { AttentionTemperature({.scale = NAN}); }, {"scale", "nan"});
+  check_throws<std::invalid_argument>([] { AttentionTemperature({.scale = posenc_test::quiet_nan}); },
+                                      {"scale", "nan"});
 }
 
 TEMPLATE_TEST_CASE("attention temperature multiplies each query by the value at its position",

@@ -2,6 +2,7 @@
 // What every test uses: random tensors, the same values in every storage, devices, and comparisons.
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/core/tensor.hpp"
 #include "support/catch.hpp"
 
@@ -32,6 +34,24 @@ inline constexpr double epsilon<Eigen::bfloat16> = 0x1p-7;
 template <class S>
 double to_double(S value) {
   return static_cast<double>(static_cast<posenc::compute_t<S>>(value));
+}
+
+/// As values that a compiler does not know, so that tests mean the same under -ffast-math.
+inline const double infinity =
+    std::bit_cast<double>(posenc::detail::opaque(posenc::detail::infinity_bits<double>));
+inline const double quiet_nan =
+    std::bit_cast<double>(posenc::detail::opaque(posenc::detail::infinity_bits<double> + 1 + (1ull << 51)));
+template <class S>
+bool is_nan(const S& value) {
+  return posenc::detail::is_nan(static_cast<const posenc::compute_t<S>&>(value));
+}
+template <class S>
+bool is_infinite(const S& value) {
+  return posenc::detail::is_infinite(static_cast<const posenc::compute_t<S>&>(value));
+}
+template <class S>
+bool is_finite(const S& value) {
+  return !is_nan(value) && !is_infinite(value);
 }
 
 /// Memory of some values, seen in logical coordinates; the ground that tensors are filled from and compared
@@ -113,11 +133,12 @@ bool same_bits(const Values<S, Rank>& a, const Values<S, Rank>& b) {
 /// The largest |a - b|.
 template <class A, class B>
 double max_difference(const std::vector<A>& a, const std::vector<B>& b) {
-  if (a.size() != b.size()) return INFINITY;
+  if (a.size() != b.size()) return infinity;
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const double difference = std::abs(to_double(a[i]) - to_double(b[i]));
-    if (!(difference <= most)) most = difference;  // a NaN stays
+    if (is_nan(difference) || difference > most) most = difference;
+    if (is_nan(most)) return most;
   }
   return most;
 }

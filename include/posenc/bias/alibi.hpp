@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "posenc/core/angles.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
@@ -52,7 +53,7 @@ struct AlibiConfig {
 /// The slopes m_h of `num_heads` heads by the published rule. Throws std::invalid_argument for no heads.
 inline std::vector<double> alibi_slopes(Index num_heads, double alibi_bias_max = 8.0) {
   if (num_heads < 1) detail::invalid("num_heads: expected at least 1, got ", num_heads);
-  if (!std::isfinite(alibi_bias_max))
+  if (!detail::is_finite(alibi_bias_max))
     detail::invalid("alibi_bias_max: expected a finite number, got ", alibi_bias_max);
   Index power = 1;
   while (power <= num_heads / 2) power *= 2;
@@ -95,12 +96,13 @@ class Alibi {
     if (config.num_heads < 1) detail::invalid("num_heads: expected at least 1, got ", config.num_heads);
     detail::require_equal("slopes", config.num_heads, static_cast<Index>(slopes_.size()));
     for (std::size_t h = 0; h < slopes_.size(); ++h)
-      if (!std::isfinite(slopes_[h]))
+      if (!detail::is_finite(slopes_[h]))
         detail::invalid("slopes[", h, "]: expected a finite number, got ", slopes_[h]);
     if (config.head_offset < 0 || config.head_offset > config.num_heads)
       detail::out_of_range("head_offset: expected a head in [0, ", config.num_heads, "], got ",
                            config.head_offset);
-    if (!std::isfinite(config.scale)) detail::invalid("scale: expected a finite number, got ", config.scale);
+    if (!detail::is_finite(config.scale))
+      detail::invalid("scale: expected a finite number, got ", config.scale);
   }
 
   /// What it was made from.
@@ -232,7 +234,7 @@ class Alibi {
     fill_run(head, run_start(i, j), count, values);
     if (config_.form == AlibiForm::causal)
       for (Position c = (std::max)(Position{0}, i - j + 1); c < count; ++c)
-        values[c] = -std::numeric_limits<C>::infinity();
+        values[c] = detail::minus_infinity<C>();
   }
 
   /// Whether the biases of fill_row are those of fill_run from run_start(i, position of key `first`), but for
@@ -277,15 +279,16 @@ class Alibi {
                              // A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
                              if (config_.form == AlibiForm::causal)
                                for (Index n = 0; n < tile.rows * tile.columns; ++n)
-                                 if (std::isinf(biases[n]))
-                                   sum[n] = -std::numeric_limits<compute_t<S>>::infinity();
+                                 if (detail::is_minus_infinity(biases[n]))
+                                   sum[n] = detail::minus_infinity<compute_t<S>>();
                            });
                          });
   }
 
-  static double bias(double slope, AlibiForm form, Position i, Position j) {
+  // Inline: under -ffast-math clang takes what a function returns for finite.
+  [[gnu::always_inline]] static double bias(double slope, AlibiForm form, Position i, Position j) {
     if (form == AlibiForm::key_position) return slope * static_cast<double>(j);
-    if (form == AlibiForm::causal && j > i) return -std::numeric_limits<double>::infinity();
+    if (form == AlibiForm::causal && j > i) return detail::minus_infinity<double>();
     // In unsigned arithmetic, where the distance of any two positions fits.
     const auto a = static_cast<std::uint64_t>(i), b = static_cast<std::uint64_t>(j);
     return -(slope * static_cast<double>(i < j ? b - a : a - b));

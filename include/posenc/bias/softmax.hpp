@@ -24,6 +24,7 @@
 #include <type_traits>
 
 #include "posenc/bias/alibi.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
@@ -67,9 +68,9 @@ template <std::floating_point C>
   constexpr C high = is_float ? C(0x1.62e4p-1) : C(0x1.62e42fefap-1);  // ln 2, its first bits
   constexpr C low = is_float ? C(0x1.7f7d1cp-20) : C(0x1.cf79abc9e3b39p-40);
   x = larger(broadcast(least), x);
-  const Pack<C> shifted = multiply_add(x, broadcast(C(0x1.71547652b82fep+0)), broadcast(magic));
+  const Pack<C> shifted = opaque(multiply_add(x, broadcast(C(0x1.71547652b82fep+0)), broadcast(magic)));
   const Pack<C> n = shifted - magic;
-  const Pack<C> r = multiply_add(n, broadcast(-low), multiply_add(n, broadcast(-high), x));
+  const Pack<C> r = multiply_add(n, broadcast(-low), opaque(multiply_add(n, broadcast(-high), x)));
   // 2 e^r = 2 + 2 r + ...: the polynomial that starts so and whose largest relative error is least (Remez's
   // exchange in 60 digits), 3.1e-9, or 5.4e-20 for double.
   Pack<C> sum;
@@ -159,10 +160,10 @@ class SoftmaxRow {
       }
     };
     const bool kept = seen <= softmax_kept;
-    Pack<C> most = broadcast(hidden);
+    Pack<C> most = hidden();
     each_block([&](Index first, Index count) { most = larger(load(row, first, count), most); });
     C top = fold(most, [](Pack<C> a, Pack<C> b) { return larger(a, b); });
-    if (top == hidden) top = 0;  // no key is seen, or NaN alone
+    if (is_minus_infinity(opaque(top))) top = 0;  // no key is seen, or NaN alone
 
     Pack<C> sums{};
     each_block([&](Index first, Index count) {
@@ -186,7 +187,10 @@ class SoftmaxRow {
 
  private:
   static constexpr Index step = pack_size<C>, block = softmax_block<C>;
-  static constexpr C hidden = -std::numeric_limits<C>::infinity();
+  static constexpr auto hidden_bits = infinity_bits<C> | sign_bit<C>;  // of -infinity
+  [[gnu::always_inline]] static Pack<C> hidden() {
+    return opaque((Pack<C>)(Pack<BitsOf<C>>{} + hidden_bits));
+  }
   static constexpr Index padded(Index count) { return (count + step - 1) / step * step; }
 
   [[gnu::always_inline]] static Pack<C> normal_or_zero(Pack<C> x) {
@@ -219,12 +223,12 @@ class SoftmaxRow {
     }
     if (any_hidden)
       for (Index j = 0; j < count; ++j)
-        if (k_at_(row.b, first + j) > row.i) added_[j] = hidden;
-    std::fill(added_ + count, added_ + padded(count), hidden);
+        if (k_at_(row.b, first + j) > row.i) added_[j] = minus_infinity<C>();
+    std::fill(added_ + count, added_ + padded(count), minus_infinity<C>());
     return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
       using Mask = decltype(scores < scores);
       const Pack<C> added = load_pack(added_ + j), sum = multiply_add(scores, scale, added);
-      return (Pack<C>)select((Mask)(added == hidden), (Mask)added, (Mask)sum);
+      return (Pack<C>)select((Mask)((Pack<BitsOf<C>>)added == hidden_bits), (Mask)added, (Mask)sum);
     });
   }
 
@@ -245,14 +249,14 @@ class SoftmaxRow {
   template <class F>
   [[gnu::always_inline]] Pack<C> biased(const S* in, Index count, Index room, const F& f) {
     using Mask = decltype(Pack<C>{} < Pack<C>{});
-    Pack<C> most = broadcast(hidden);
+    Pack<C> most = hidden();
     const auto put = [&](Index j, Pack<C> x) {
       most = larger(x, most);  // without NaN, which gets into the sum
       store_pack(x_ + j, x);
     };
     const auto put_last = [&](Index j, Pack<C> x) {
       const auto there = (Mask)(places_ < static_cast<C>(count - j));
-      put(j, (Pack<C>)select(there, (Mask)x, (Mask)broadcast(hidden)));
+      put(j, (Pack<C>)select(there, (Mask)x, (Mask)hidden()));
     };
     Index j = 0;
     if (in_step_ == 1) {
@@ -357,7 +361,7 @@ void softmax(const D& device, Out& out, const Scores& scores, const Bias& bias, 
   const auto input = input_view(scores);
   require_same_shape("out", input, result);
   const View<S, 4> to = as_bhqk(result);
-  if (!std::isfinite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
+  if (!is_finite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
   if constexpr (std::same_as<Bias, Alibi>) bias.require_heads(to.extent(1));
   require_positions("q_at", q_at, to.extent(0), to.extent(2));
   require_positions("k_at", k_at, to.extent(0), to.extent(3));
@@ -372,7 +376,7 @@ void softmax_vjp(const D& device, Dp& d, const P& p, double scale) {
   const auto target = output_view("d", d);
   const auto source = input_view(p);
   require_same_shape("d", source, target);
-  if (!std::isfinite(scale)) invalid("scale: expected a finite number, got ", scale);
+  if (!is_finite(scale)) invalid("scale: expected a finite number, got ", scale);
   const View<S, 4> to = as_bhqk(target);
   const View<const S, 4> from = as_bhqk(source);
   const Index heads = to.extent(1), queries = to.extent(2), keys = to.extent(3);
@@ -381,15 +385,16 @@ void softmax_vjp(const D& device, Dp& d, const P& p, double scale) {
                [&](Index begin, Index end) {
                  for (Index n = begin; n < end; ++n) {
                    const Index b = n / (heads * queries), h = n / queries % heads, i = n % queries;
-                   // A hidden key has no part in it, whatever its gradient holds.
+                   // A hidden key has no part in it, whatever its gradient holds. Opaque, because under
+                   // -ffast-math 0 d is 0, and the question would be left out.
                    double sum = 0;
                    for (Index j = 0; j < keys; ++j)
                      if (const double one = static_cast<double>(from(b, h, i, j)); one != 0)
-                       sum += one * static_cast<double>(to(b, h, i, j));
+                       sum += opaque(one) * static_cast<double>(to(b, h, i, j));
                    for (Index j = 0; j < keys; ++j) {
                      const double one = static_cast<double>(from(b, h, i, j));
                      const double slope =
-                         one == 0 ? 0 : scale * one * (static_cast<double>(to(b, h, i, j)) - sum);
+                         one == 0 ? 0 : scale * opaque(one) * (static_cast<double>(to(b, h, i, j)) - sum);
                      to(b, h, i, j) = narrow<S>(static_cast<compute_t<S>>(slope));
                    }
                  }

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "posenc/core/error.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/scalar.hpp"
 #include "posenc/core/stack.hpp"
@@ -43,7 +44,7 @@ class Coordinate {
 
   /// The double itself (bits below 2^-64 are dropped). Throws std::out_of_range unless |value| < 2^60.
   static Coordinate of(double value) {
-    if (!(std::fabs(value) < 0x1p60))
+    if (!detail::is_finite(value) || std::fabs(value) >= 0x1p60)
       detail::out_of_range("coordinate: expected a number within 2^60 of zero, got ", value);
     Coordinate c;
     const double magnitude = std::fabs(value), whole = std::floor(magnitude);
@@ -164,8 +165,8 @@ template <std::floating_point C>
     const Phases bits = ((phase >> 10) & 0xfffffffffffffu) | exponent;
     return ((Pack<double>)bits - 0x1.8p52) * 0x1p-52;
   } else {
-    const auto upper = (Pack<double>)(((phase >> 32) & 0x3fffffffu) | exponent) - 0x1.000002p52;
-    const auto lower = (Pack<double>)((phase & 0xffffffffu) | exponent) - 0x1p52;
+    const auto upper = opaque((Pack<double>)(((phase >> 32) & 0x3fffffffu) | exponent) - 0x1.000002p52);
+    const auto lower = opaque((Pack<double>)((phase & 0xffffffffu) | exponent) - 0x1p52);
     return (upper * 0x1p32 + lower) * 0x1p-62;
   }
 }
@@ -269,7 +270,7 @@ class Angles {
   /// magnitude.
   explicit Angles(std::span<const double> frequencies) {
     for (std::size_t i = 0; i < frequencies.size(); ++i)
-      if (!(std::fabs(frequencies[i]) < 0x1p64))
+      if (!is_finite(frequencies[i]) || std::fabs(frequencies[i]) >= 0x1p64)
         invalid("frequencies[", i, "]: expected a finite number of radians per position below 2^64, got ",
                 frequencies[i]);
     set(frequencies.size(), [&](std::size_t i) { return turn_per_position(frequencies[i]); });

@@ -16,6 +16,7 @@
 #include <cstring>
 #include <utility>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/core/scalar.hpp"
 
 #if !defined(__GNUC__)
@@ -102,12 +103,8 @@ template <class C>
 }
 
 /// a b, rounded: no compiler fuses it with a sum that follows.
-[[gnu::always_inline]] inline Pack<float> multiply(Pack<float> a, Pack<float> b) {
-  return multiply_add(a, b, broadcast(-0.0f));
-}
-[[gnu::always_inline]] inline Pack<double> multiply(Pack<double> a, Pack<double> b) {
-  return multiply_add(a, b, broadcast(-0.0));
-}
+[[gnu::always_inline]] inline Pack<float> multiply(Pack<float> a, Pack<float> b) { return opaque(a * b); }
+[[gnu::always_inline]] inline Pack<double> multiply(Pack<double> a, Pack<double> b) { return opaque(a * b); }
 
 /// c + c1 x + c2 x^2 + ... by Horner's rule. Written out: g++ keeps a loop over an array of coefficients at
 /// -O2.
@@ -263,7 +260,12 @@ using Bits32 = Pack<std::uint32_t>;
 [[gnu::always_inline]] inline Bits16 float_to_bfloat16_portable(Pack<float> values) {
   const auto f = (Bits32)values;
   const Bits32 rounded = (f + 0x7fffu + ((f >> 16) & 1u)) >> 16, nan = ((f >> 16) & 0x8000u) | 0x7fc0u;
-  return to_16_bits(select((Bits32)(values != values), nan, rounded));
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+  const auto is_nan = (Bits32)((f & 0x7fffffffu) > 0x7f800000u);  // one instruction more
+#else
+  const auto is_nan = (Bits32)(values != values);
+#endif
+  return to_16_bits(select(is_nan, nan, rounded));
 }
 
 // The instruction rounds as it should, but takes subnormal numbers for zero and has a NaN of its own: whether

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
@@ -45,7 +46,7 @@ class Dropout {
   /// p: the probability of an element to be zeroed, with a resolution of 2^-32. Throws std::invalid_argument
   /// unless it is in [0, 1]. p = 0 is the identity and p = 1 is zero, both exactly.
   explicit Dropout(double p) : p_(p) {
-    if (!(p >= 0 && p <= 1)) detail::invalid("p: expected a probability in [0, 1], got ", p);
+    if (!detail::is_within(p, 0.0, 1.0)) detail::invalid("p: expected a probability in [0, 1], got ", p);
     threshold_ = static_cast<std::uint64_t>(std::llround(p * 0x1p32));
   }
 

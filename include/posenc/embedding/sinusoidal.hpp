@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "posenc/core/angles.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
@@ -80,9 +81,8 @@ inline void require_valid(const SinusoidalConfig& config) {
   if (config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse)
     invalid("d_model: expected an even number (or an odd_dim rule for the last column), got ",
             config.d_model);
-  if (!(config.base > 0) || !std::isfinite(config.base))
-    invalid("base: expected a positive finite number, got ", config.base);
-  if (!std::isfinite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
+  if (!is_positive(config.base)) invalid("base: expected a positive finite number, got ", config.base);
+  if (!is_finite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
   if (config.first_position < -largest_position || config.first_position > largest_position)
     out_of_range("first_position: expected a position within 2^60 of zero, got ", config.first_position);
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "posenc/core/angles.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/table.hpp"
 #include "posenc/core/tensor.hpp"
@@ -112,7 +113,8 @@ class TokenEmbedding {
     requires(rank_of<T> == 2 && std::same_as<scalar_of<T>, Scalar>)
   explicit TokenEmbedding(T&& table, const TokenEmbeddingConfig& config = {})
       : table_(std::forward<T>(table)), config_(config), scale_(detail::constant<Scalar>(config.scale)) {
-    if (!std::isfinite(config.scale)) detail::invalid("scale: expected a finite number, got ", config.scale);
+    if (!detail::is_finite(config.scale))
+      detail::invalid("scale: expected a finite number, got ", config.scale);
     if (config.scale_rounding == ScaleRounding::to_table_type)
       scale_ = detail::widen(static_cast<Scalar>(scale_));
     if (config.padding_idx && (*config.padding_idx < 0 || *config.padding_idx >= table_.rows()))

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "posenc/core/error.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/io/gguf_architectures.hpp"
 #include "posenc/io/gguf_metadata.hpp"
 #include "posenc/io/model_positions.hpp"
@@ -111,7 +112,7 @@ class GgufKeys {
     if (value == nullptr) return std::nullopt;
     const double* number = std::get_if<double>(value);
     if (number == nullptr) invalid(full(name), ": expected a float, got ", kind(*value));
-    if (!std::isfinite(*number)) invalid(full(name), ": expected a finite number, got ", *number);
+    if (!detail::is_finite(*number)) invalid(full(name), ": expected a finite number, got ", *number);
     return *number;
   }
   std::optional<double> positive(std::string_view name) {
@@ -427,7 +428,7 @@ class GgufModel {
     const auto found = file_.rope_tensors.find(name);
     if (found == file_.rope_tensors.end()) return std::nullopt;
     for (std::size_t i = 0; i < found->second.size(); ++i)
-      if (!(found->second[i] > 0))
+      if (detail::is_nan(found->second[i]) || found->second[i] <= 0)
         invalid(name, "[", i, "]: expected a positive divisor, got ", found->second[i]);
     return found->second;
   }

@@ -25,6 +25,7 @@
 #include <variant>
 #include <vector>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/io/hf_rope.hpp"
 
 namespace posenc {
@@ -287,7 +288,8 @@ class HfReader : private HfRopeReader {
     if (!ratio) s.warn("rope_ratio", "not stated; 1, the default of ", name);
     RotaryLayer layer;
     layer.config = {.head_dim = width, .rope_theta = 10000 * ratio.value_or(1), .rotary_dim = width / 2};
-    if (!std::isfinite(layer.config.rope_theta)) s.refuse("rope_ratio", "expected a number, got ", *ratio);
+    if (!detail::is_finite(layer.config.rope_theta))
+      s.refuse("rope_ratio", "expected a number, got ", *ratio);
     layer.pairing = family.pairing;
     layer.max_position_embeddings = context_length(s).value_or(0);
     add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "posenc/core/error.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/scalar.hpp"
 
 namespace posenc {
@@ -225,7 +226,8 @@ class HfSection {
     return value.get<Index>();
   }
   double number_of(std::string_view key, const HfJson& value) const {
-    if (!value.is_number() || !std::isfinite(value.get<double>()))
+    const auto* real = value.get_ptr<const HfJson::number_float_t*>();
+    if (!value.is_number() || (real != nullptr && !detail::is_finite(*real)))
       refuse(key, "expected a finite number, got ", shown(value));
     return value.get<double>();
   }

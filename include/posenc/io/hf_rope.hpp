@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/io/hf_reader.hpp"
 
 namespace posenc {
@@ -188,7 +189,7 @@ class HfRopeReader : protected HfReaderBase {
       s.warn("rope_theta", "not stated; ", base.rope_theta, ", the default of ", base.name);
     }
     const double value = own.value_or(base.rope_theta);
-    if (!(value > 0) || !std::isfinite(value))
+    if (!detail::is_positive(value))
       (own ? p : s).refuse("rope_theta", "expected a positive number, got ", value);
     return value;
   }

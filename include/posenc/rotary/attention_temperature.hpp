@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
@@ -33,8 +34,9 @@ class AttentionTemperature {
  public:
   /// Throws std::invalid_argument unless scale is finite and length positive.
   explicit AttentionTemperature(const AttentionTemperatureConfig& config) : config_(config) {
-    if (!std::isfinite(config.scale)) detail::invalid("scale: expected a finite number, got ", config.scale);
-    if (!(config.length > 0) || !std::isfinite(config.length))
+    if (!detail::is_finite(config.scale))
+      detail::invalid("scale: expected a finite number, got ", config.scale);
+    if (!detail::is_positive(config.length))
       detail::invalid("length: expected a positive finite number, got ", config.length);
   }
 

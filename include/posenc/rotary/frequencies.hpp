@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "posenc/core/error.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/scalar.hpp"
 
 namespace posenc {
@@ -61,9 +62,9 @@ inline Index rotated_width(const RotaryConfig& config) {
 /// positive or beyond head_dim, a base that is not positive, or two statements of the width.
 inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
   if (config.head_dim <= 0) detail::invalid("head_dim: expected at least 2, got ", config.head_dim);
-  if (!(config.rope_theta > 0) || !std::isfinite(config.rope_theta))
+  if (!detail::is_positive(config.rope_theta))
     detail::invalid("rope_theta: expected a positive finite number, got ", config.rope_theta);
-  if (!(config.partial_rotary_factor > 0) || !(config.partial_rotary_factor <= 1))
+  if (!detail::is_positive(config.partial_rotary_factor) || config.partial_rotary_factor > 1)
     detail::invalid("partial_rotary_factor: expected a number in (0, 1], got ", config.partial_rotary_factor);
   if (config.rotary_dim && config.partial_rotary_factor != 1.0)
     detail::invalid("rotary_dim: expected either rotary_dim or partial_rotary_factor, got ",

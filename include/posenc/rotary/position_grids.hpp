@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/core/positions.hpp"
 
 namespace posenc {
@@ -115,7 +116,7 @@ inline MropePositions mrope_positions(std::span<const MropeSegment> segments,
     if (vision == (segment.text > 0) || segment.text < 0)
       detail::invalid("segments[", k, "]: expected either text tokens or frames, rows and columns, got ",
                       segment.text, " and (", segment.frames, ", ", segment.rows, ", ", segment.columns, ")");
-    if (!(segment.interval >= 0) || !std::isfinite(segment.interval))
+    if (!(segment.interval >= 0) || !detail::is_finite(segment.interval))
       detail::invalid("segments[", k, "].interval: expected a finite number of at least 0, got ",
                       segment.interval);
     const Position start = segment.start.value_or(next);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "posenc/core/angles.hpp"
+#include "posenc/core/finite.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/rotary/frequencies.hpp"
@@ -48,7 +49,7 @@ class Rotary {
         pairs_(pairing, window.first(frequencies_.head_dim, frequencies_.rotary_dim()),
                frequencies_.rotary_dim() / 2),
         angles_(frequencies_.inv_freq) {
-    if (!std::isfinite(frequencies_.attention_factor))
+    if (!detail::is_finite(frequencies_.attention_factor))
       detail::invalid("attention_factor: expected a finite number, got ", frequencies_.attention_factor);
     if (!frequencies_.axis.empty() && frequencies_.axis.size() != frequencies_.inv_freq.size())
       detail::invalid("axis: expected one axis per pair, ", frequencies_.inv_freq.size(), ", got ",

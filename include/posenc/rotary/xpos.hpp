@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/rotary/kernel.hpp"
@@ -34,9 +35,9 @@ class Xpos {
   /// Throws std::invalid_argument unless gamma and scale_base are positive and rope has one axis and a
   /// pairing that is a rotation.
   Xpos(Rotary rope, const XposConfig& config = {}) : rope_(std::move(rope)), config_(config) {
-    if (!(config.gamma > 0) || !std::isfinite(config.gamma))
+    if (!detail::is_positive(config.gamma))
       detail::invalid("gamma: expected a positive finite number, got ", config.gamma);
-    if (!(config.scale_base > 0) || !std::isfinite(config.scale_base))
+    if (!detail::is_positive(config.scale_base))
       detail::invalid("scale_base: expected a positive finite number, got ", config.scale_base);
     if (config.centre < -largest_position || config.centre > largest_position)
       detail::out_of_range("centre: expected a position within 2^60 of zero, got ", config.centre);

@@ -12,6 +12,7 @@
 
 #include <cmath>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -20,8 +21,7 @@ inline namespace v0 {
 /// The fixed form: theta alpha^(R / (R - 2)). Throws std::invalid_argument unless alpha is positive and
 /// rotary_dim > 2.
 inline RotaryFrequencies ntk_alpha_frequencies(RotaryConfig config, double alpha) {
-  if (!(alpha > 0) || !std::isfinite(alpha))
-    detail::invalid("alpha: expected a positive finite number, got ", alpha);
+  if (!detail::is_positive(alpha)) detail::invalid("alpha: expected a positive finite number, got ", alpha);
   const double width = static_cast<double>(rotary_frequencies(config).rotary_dim());
   if (width <= 2) detail::invalid("rotary_dim: expected more than 2 for NTK scaling, got ", width);
   config.rope_theta *= std::pow(alpha, width / (width - 2));
@@ -38,7 +38,7 @@ struct DynamicNtkConfig {
 /// least 1 and the lengths make sense.
 inline RotaryFrequencies dynamic_ntk_frequencies(const RotaryConfig& config, const DynamicNtkConfig& scaling,
                                                  Index seq_len) {
-  if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor))
+  if (!(scaling.factor >= 1) || !detail::is_finite(scaling.factor))
     detail::invalid("factor: expected a finite number of at least 1, got ", scaling.factor);
   if (scaling.max_position_embeddings < 1)
     detail::invalid("max_position_embeddings: expected at least 1, got ", scaling.max_position_embeddings);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -22,7 +23,7 @@ inline RotaryFrequencies frequencies_from_inv_freq(Index head_dim, std::span<con
 inline RotaryFrequencies frequencies_from_periods(Index head_dim, std::span<const double> periods) {
   RotaryFrequencies frequencies{head_dim, {}, 1.0};
   for (std::size_t i = 0; i < periods.size(); ++i) {
-    if (periods[i] == 0 || std::isnan(periods[i]))
+    if (periods[i] == 0 || detail::is_nan(periods[i]))
       detail::invalid("periods[", i, "]: expected anything but zero, got ", periods[i]);
     frequencies.inv_freq.push_back(1 / periods[i]);
   }
@@ -37,7 +38,7 @@ inline RotaryFrequencies divided_frequencies(RotaryFrequencies frequencies,
     detail::invalid("freq_factors: expected ", frequencies.inv_freq.size(), " divisors, one per pair, got ",
                     freq_factors.size());
   for (std::size_t i = 0; i < freq_factors.size(); ++i) {
-    if (freq_factors[i] == 0 || std::isnan(freq_factors[i]))
+    if (freq_factors[i] == 0 || detail::is_nan(freq_factors[i]))
       detail::invalid("freq_factors[", i, "]: expected anything but zero, got ", freq_factors[i]);
     frequencies.inv_freq[i] /= freq_factors[i];
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -15,7 +16,7 @@ inline namespace v0 {
 
 /// rope_type "linear". Throws std::invalid_argument unless factor is positive and finite.
 inline RotaryFrequencies linear_scaled(RotaryFrequencies frequencies, double factor) {
-  if (!(factor > 0) || !std::isfinite(factor))
+  if (!detail::is_positive(factor))
     detail::invalid("factor: expected a positive finite number, got ", factor);
   for (double& f : frequencies.inv_freq) f /= factor;
   return frequencies;

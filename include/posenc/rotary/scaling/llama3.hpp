@@ -13,6 +13,7 @@
 #include <numbers>
 #include <utility>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -29,10 +30,10 @@ struct Llama3Config {
 /// rope_type "llama3". Throws std::invalid_argument for a factor that is not positive, bands in the wrong
 /// order or a missing original length.
 inline RotaryFrequencies llama3_scaled(RotaryFrequencies frequencies, const Llama3Config& scaling) {
-  if (!(scaling.factor > 0) || !std::isfinite(scaling.factor))
+  if (!detail::is_positive(scaling.factor))
     detail::invalid("factor: expected a positive finite number, got ", scaling.factor);
-  if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor >= scaling.low_freq_factor) ||
-      !std::isfinite(scaling.high_freq_factor))
+  if (!detail::is_positive(scaling.low_freq_factor) ||
+      !(scaling.high_freq_factor >= scaling.low_freq_factor) || !detail::is_finite(scaling.high_freq_factor))
     detail::invalid("high_freq_factor: expected finite high_freq_factor >= low_freq_factor > 0, got ",
                     scaling.high_freq_factor, " and ", scaling.low_freq_factor);
   if (scaling.original_max_position_embeddings < 1)

@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -47,14 +48,14 @@ inline RotaryFrequencies longrope_frequencies(const RotaryConfig& config, const 
   RotaryFrequencies frequencies = rotary_frequencies(config);
   const Index l0 = scaling.original_max_position_embeddings;
   if (l0 < 2) detail::invalid("original_max_position_embeddings: expected at least 2, got ", l0);
-  if (!(scaling.factor > 0) || !std::isfinite(scaling.factor))
+  if (!detail::is_positive(scaling.factor))
     detail::invalid("factor: expected a positive finite number, got ", scaling.factor);
   const auto require_divisors = [&](const char* name, const std::vector<double>& list) {
     if (list.size() != frequencies.inv_freq.size())
       detail::invalid(name, ": expected ", frequencies.inv_freq.size(), " divisors, one per pair, got ",
                       list.size());
     for (std::size_t i = 0; i < list.size(); ++i)
-      if (!(list[i] > 0) || !std::isfinite(list[i]))
+      if (!detail::is_positive(list[i]))
         detail::invalid(name, "[", i, "]: expected a positive finite number, got ", list[i]);
   };
   require_divisors("short_factor", scaling.short_factor);

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -27,10 +28,10 @@ inline RotaryFrequencies proportional_frequencies(const RotaryConfig& config,
     detail::invalid(
         "partial_rotary_factor: expected it in ProportionalConfig alone, got a rotated width in "
         "RotaryConfig");
-  if (!(scaling.partial_rotary_factor >= 0) || !(scaling.partial_rotary_factor <= 1))
+  if (!detail::is_within(scaling.partial_rotary_factor, 0.0, 1.0))
     detail::invalid("partial_rotary_factor: expected a number in [0, 1], got ",
                     scaling.partial_rotary_factor);
-  if (!(scaling.factor > 0) || !std::isfinite(scaling.factor))
+  if (!detail::is_positive(scaling.factor))
     detail::invalid("factor: expected a positive finite number, got ", scaling.factor);
   RotaryFrequencies frequencies = rotary_frequencies(config);
   const double turning = std::floor(scaling.partial_rotary_factor * static_cast<double>(config.head_dim) / 2);

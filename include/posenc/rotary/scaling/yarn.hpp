@@ -19,6 +19,7 @@
 #include <numbers>
 #include <optional>
 
+#include "posenc/core/finite.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -53,15 +54,19 @@ inline double yarn_softmax_scale(const YarnConfig& scaling) {
 namespace detail {
 
 inline void require_valid(const YarnConfig& scaling) {
-  if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor))
+  if (!(scaling.factor >= 1) || !detail::is_finite(scaling.factor))
     invalid("factor: expected a finite number of at least 1, got ", scaling.factor);
   if (scaling.original_max_position_embeddings < 1)
     invalid("original_max_position_embeddings: expected at least 1, got ",
             scaling.original_max_position_embeddings);
-  if (!(scaling.beta_slow > 0) || !(scaling.beta_fast >= scaling.beta_slow) ||
-      !std::isfinite(scaling.beta_fast))
+  if (!is_positive(scaling.beta_slow) || !(scaling.beta_fast >= scaling.beta_slow) ||
+      !detail::is_finite(scaling.beta_fast))
     invalid("beta_fast: expected finite beta_fast >= beta_slow > 0, got ", scaling.beta_fast, " and ",
             scaling.beta_slow);
+  if (scaling.mscale && !is_finite(*scaling.mscale))
+    invalid("mscale: expected a finite number, got ", *scaling.mscale);
+  if (scaling.mscale_all_dim && !is_finite(*scaling.mscale_all_dim))
+    invalid("mscale_all_dim: expected a finite number, got ", *scaling.mscale_all_dim);
 }
 
 /// How far each pair is interpolated: 0 keeps its frequency, 1 divides it by the factor.
@@ -89,8 +94,8 @@ struct YarnRamp {
 
 }  // namespace detail
 
-/// rope_type "yarn". Throws std::invalid_argument for a factor below 1, a missing original length, or ramp
-/// ends in the wrong order.
+/// rope_type "yarn". Throws std::invalid_argument for a factor below 1, a missing original length, ramp ends
+/// in the wrong order, or an mscale that is not finite.
 inline RotaryFrequencies yarn_frequencies(const RotaryConfig& config, const YarnConfig& scaling) {
   detail::require_valid(scaling);
   if (config.rope_theta == 1) detail::invalid("rope_theta: expected anything but 1 for YaRN, got 1");
@@ -121,9 +126,9 @@ struct GgmlYarnConfig {
 /// ggml's form of YaRN: the ramp is weighted by ext_factor, and where that is not zero the magnitude becomes
 /// attn_factor (1 - 0.1 ln freq_scale) - on top of whatever attn_factor already holds.
 inline RotaryFrequencies ggml_yarn_frequencies(const RotaryConfig& config, const GgmlYarnConfig& scaling) {
-  if (!(scaling.freq_scale > 0) || !std::isfinite(scaling.freq_scale))
+  if (!detail::is_positive(scaling.freq_scale))
     detail::invalid("freq_scale: expected a positive finite number, got ", scaling.freq_scale);
-  if (!std::isfinite(scaling.ext_factor) || !std::isfinite(scaling.attn_factor))
+  if (!detail::is_finite(scaling.ext_factor) || !detail::is_finite(scaling.attn_factor))
     detail::invalid("ext_factor: expected finite ext_factor and attn_factor, got ", scaling.ext_factor,
                     " and ", scaling.attn_factor);
   RotaryFrequencies frequencies = rotary_frequencies(config);
