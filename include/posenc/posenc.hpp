@@ -14,6 +14,7 @@
 #include "posenc/core/angles.hpp"
 #include "posenc/core/error.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/language.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"

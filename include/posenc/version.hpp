@@ -1,5 +1,7 @@
 #pragma once
 
+#include "posenc/core/language.hpp"
+
 // The version, in one place: CMake, the package files and the changelog follow it. These are the library's
 // only macros.
 /// Changes when the API breaks.

@@ -12,6 +12,8 @@
 #include <string>
 #include <type_traits>
 
+#include "posenc/core/language.hpp"
+
 namespace posenc {
 inline namespace v0 {
 namespace detail {

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "posenc/core/language.hpp"
+
 namespace posenc {
 inline namespace v0 {
 namespace detail {

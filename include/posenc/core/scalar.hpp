@@ -8,6 +8,13 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "posenc/core/language.hpp"
+
+#if !EIGEN_VERSION_AT_LEAST(3, 4, 0)
+#error "posenc needs Eigen 3.4 or newer"
+#include "posenc/needs_eigen_3_4"  // there is no such file: see language.hpp
+#endif
+
 namespace posenc {
 inline namespace v0 {
 
