@@ -82,7 +82,8 @@ template <std::floating_point C>
                         0x1.6c16c16c3048cp-9, 0x1.a01a01b37e37fp-12, 0x1.a01a01368f8a2p-15,
                         0x1.71ddf020cdedcp-18, 0x1.27e5b44634161p-21, 0x1.af6be7e49d961p-25,
                         0x1.1e3d2d1a6d39ap-28);
-  return sum * (Pack<C>)((Pack<U>)shifted << mantissa);  // exact: the same where a compiler fuses it
+  // An exact product: the same where a compiler fuses it.
+  return sum * bits_as<Pack<C>>(bits_as<Pack<U>>(shifted) << mantissa);
 }
 
 /// A row of scores is worked on in blocks of 8 KiB.
@@ -189,13 +190,13 @@ class SoftmaxRow {
   static constexpr Index step = pack_size<C>, block = softmax_block<C>;
   static constexpr auto hidden_bits = infinity_bits<C> | sign_bit<C>;  // of -infinity
   [[gnu::always_inline]] static Pack<C> hidden() {
-    return opaque((Pack<C>)(Pack<BitsOf<C>>{} + hidden_bits));
+    return opaque(bits_as<Pack<C>>(Pack<BitsOf<C>>{} + hidden_bits));
   }
   static constexpr Index padded(Index count) { return (count + step - 1) / step * step; }
 
   [[gnu::always_inline]] static Pack<C> normal_or_zero(Pack<C> x) {
     using Mask = decltype(x < x);
-    return (Pack<C>)((Mask)x & ~(x < (std::numeric_limits<C>::min)()));
+    return bits_as<Pack<C>>(bits_as<Mask>(x) & ~(x < (std::numeric_limits<C>::min)()));
   }
 
   /// x = scale in + bias, and -infinity for what is hidden and for the rest of the last pack. Returns the
@@ -228,7 +229,8 @@ class SoftmaxRow {
     return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
       using Mask = decltype(scores < scores);
       const Pack<C> added = load_pack(added_ + j), sum = multiply_add(scores, scale, added);
-      return (Pack<C>)select((Mask)((Pack<BitsOf<C>>)added == hidden_bits), (Mask)added, (Mask)sum);
+      return bits_as<Pack<C>>(select(bits_as<Mask>(bits_as<Pack<BitsOf<C>>>(added) == hidden_bits),
+                                     bits_as<Mask>(added), bits_as<Mask>(sum)));
     });
   }
 
@@ -237,7 +239,7 @@ class SoftmaxRow {
   const C* biases(const ScoreRow<S>& row, Position start, Index count) {
     const Index size = padded(count);
     if (row.h != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
-      run_count_ = (std::min)(Index{scratch_.biases}, size + row.more);
+      run_count_ = (std::min)(static_cast<Index>(scratch_.biases), size + row.more);
       run_start_ = start + size - run_count_, run_head_ = row.h;
       bias_.fill_run(row.h, run_start_, run_count_, added_);
     }
@@ -255,8 +257,8 @@ class SoftmaxRow {
       store_pack(x_ + j, x);
     };
     const auto put_last = [&](Index j, Pack<C> x) {
-      const auto there = (Mask)(places_ < static_cast<C>(count - j));
-      put(j, (Pack<C>)select(there, (Mask)x, (Mask)hidden()));
+      const auto there = bits_as<Mask>(places_ < static_cast<C>(count - j));
+      put(j, bits_as<Pack<C>>(select(there, bits_as<Mask>(x), bits_as<Mask>(hidden()))));
     };
     Index j = 0;
     if (in_step_ == 1) {

@@ -163,10 +163,11 @@ template <std::floating_point C>
   constexpr std::uint64_t exponent = 0x4330000000000000u;  // of 2^52: the mantissa counts ones
   if constexpr (std::same_as<C, float>) {
     const Phases bits = ((phase >> 10) & 0xfffffffffffffu) | exponent;
-    return ((Pack<double>)bits - 0x1.8p52) * 0x1p-52;
+    return (bits_as<Pack<double>>(bits) - 0x1.8p52) * 0x1p-52;
   } else {
-    const auto upper = opaque((Pack<double>)(((phase >> 32) & 0x3fffffffu) | exponent) - 0x1.000002p52);
-    const auto lower = opaque((Pack<double>)((phase & 0xffffffffu) | exponent) - 0x1p52);
+    const auto upper =
+        opaque(bits_as<Pack<double>>(((phase >> 32) & 0x3fffffffu) | exponent) - 0x1.000002p52);
+    const auto lower = opaque(bits_as<Pack<double>>((phase & 0xffffffffu) | exponent) - 0x1p52);
     return (upper * 0x1p32 + lower) * 0x1p-62;
   }
 }
@@ -207,8 +208,8 @@ template <std::floating_point C>
   const Pack<double> y = remainder<C>(phase), z = y * y;
   const Pack<double> s = y * sine_over_quarters<C>(z), c = cosine_of_quarters<C>(z);
   const auto odd = (phase & quarter_turn) != 0u;  // an odd quarter swaps the two
-  return {(Pack<double>)((Phases)(odd ? s : c) ^ ((phase ^ (phase << 1)) & half_turn)),
-          (Pack<double>)((Phases)(odd ? c : s) ^ (phase & half_turn))};
+  return {bits_as<Pack<double>>(bits_as<Phases>(odd ? s : c) ^ ((phase ^ (phase << 1)) & half_turn)),
+          bits_as<Pack<double>>(bits_as<Phases>(odd ? c : s) ^ (phase & half_turn))};
 }
 
 /// Of the sum of two angles.
@@ -419,7 +420,7 @@ class Angles {
   }
   template <class Sign>  // one for the pack, or one for each number
   [[gnu::always_inline]] static Pack<double> with_sign(Pack<double> x, Sign sign) {
-    return (Pack<double>)((Phases)x ^ sign);
+    return bits_as<Pack<double>>(bits_as<Phases>(x) ^ sign);
   }
   /// Of position p below 2^63 at the frequencies of a pack from `pair` on: (high 2^64 + low) p / 2^64 modulo
   /// a turn.
@@ -464,7 +465,8 @@ class Angles {
         const Offset& offset = on[group.offset[static_cast<std::size_t>(r)]];
         const CosSin a = first + offset.pack(pair % block), b = second + offset.pack(pair % block + half);
         store_lanes(to_cos, narrow_packs(a.cos, b.cos), skip, n);
-        store_lanes(to_sin, (Pack<float>)((Bits32)narrow_packs(a.sin, b.sin) ^ sign), skip, n);
+        store_lanes(to_sin, bits_as<Pack<float>>(bits_as<Bits32>(narrow_packs(a.sin, b.sin)) ^ sign), skip,
+                    n);
       }
     });
   }

@@ -55,6 +55,13 @@ inline constexpr Index pack_size = static_cast<Index>(pack_bytes / sizeof(T));
 template <class T, class C>
 using PackLike = typename PackOf<T, pack_bytes / sizeof(C) * sizeof(T)>::type;
 
+/// The bits of a pack as those of another type of its size.
+template <class To, class From>
+[[gnu::always_inline]] inline To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  return reinterpret_cast<To>(from);
+}
+
 /// The same number in all places.
 template <class C>
 [[gnu::always_inline]] inline Pack<C> broadcast(C value) {
@@ -124,7 +131,7 @@ template <class U>
 
 /// |x|.
 [[gnu::always_inline]] inline Pack<double> absolute(Pack<double> x) {
-  return (Pack<double>)((Pack<std::uint64_t>)x & 0x7fffffffffffffffu);
+  return bits_as<Pack<double>>(bits_as<Pack<std::uint64_t>>(x) & 0x7fffffffffffffffu);
 }
 
 /// (x1, x0, x3, x2, ...).
@@ -177,19 +184,19 @@ using Bits32 = Pack<std::uint32_t>;
 // Integers of 16 bits as integers of 32, and the lower half of those again.
 [[gnu::always_inline]] inline Bits32 to_32_bits(Bits16 bits) {
 #if defined(__AVX512F__)
-  return (Bits32)_mm512_maskz_cvtepu16_epi32(0xffff, (__m256i)bits);
+  return bits_as<Bits32>(_mm512_maskz_cvtepu16_epi32(0xffff, bits_as<__m256i>(bits)));
 #elif defined(__AVX2__)
-  return (Bits32)_mm256_cvtepu16_epi32((__m128i)bits);
+  return bits_as<Bits32>(_mm256_cvtepu16_epi32(bits_as<__m128i>(bits)));
 #else
   return __builtin_convertvector(bits, Bits32);
 #endif
 }
 [[gnu::always_inline]] inline Bits16 to_16_bits(Bits32 bits) {
 #if defined(__AVX512F__)
-  return (Bits16)_mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)bits);
+  return bits_as<Bits16>(_mm512_maskz_cvtepi32_epi16(0xffff, bits_as<__m512i>(bits)));
 #elif defined(__AVX2__)
-  const auto all = (__m256i)bits;
-  return (Bits16)_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+  const auto all = bits_as<__m256i>(bits);
+  return bits_as<Bits16>(_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
 #else
   return __builtin_convertvector(bits, Bits16);
 #endif
@@ -202,32 +209,33 @@ using Bits32 = Pack<std::uint32_t>;
   const Bits32 exponent = magnitude & 0x0f800000u;
   const Bits32 normal = magnitude + 0x38000000u;  // the exponent counts from -127, not from -15
   const Bits32 special = normal + 0x38000000u;    // infinity and NaN keep theirs at the top
-  const auto lifted = (Pack<float>)(normal + 0x00800000u) - 0x1p-14f;  // subnormal: exact
-  const auto infinite = (Bits32)(exponent == 0x0f800000u), subnormal = (Bits32)(exponent == 0u);
+  const auto lifted = bits_as<Pack<float>>(normal + 0x00800000u) - 0x1p-14f;  // subnormal: exact
+  const auto infinite = bits_as<Bits32>(exponent == 0x0f800000u), subnormal = bits_as<Bits32>(exponent == 0u);
   const Bits32 result =
       select(infinite, special | ((magnitude & 0x007fffffu) != 0u ? Bits32{} + 0x00400000u : Bits32{}),
-             select(subnormal, (Bits32)lifted, normal));
-  return (Pack<float>)(result | sign);
+             select(subnormal, bits_as<Bits32>(lifted), normal));
+  return bits_as<Pack<float>>(result | sign);
 }
 
 /// IEEE halves, rounded, without instructions for them.
 [[gnu::always_inline]] inline Bits16 float_to_half_portable(Pack<float> values) {
-  const auto f = (Bits32)values;
+  const auto f = bits_as<Bits32>(values);
   const Bits32 sign = (f >> 16) & 0x8000u, a = f & 0x7fffffffu;
   const Bits32 normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
-  const Bits32 subnormal = (Bits32)((Pack<float>)a + 0.5f) - 0x3f000000u;  // the sum rounds to 2^-24
+  // The sum rounds to 2^-24.
+  const Bits32 subnormal = bits_as<Bits32>(bits_as<Pack<float>>(a) + 0.5f) - 0x3f000000u;
   const Bits32 nan = ((a >> 13) & 0x3ffu) | 0x7e00u;
-  Bits32 result = select((Bits32)(a < 0x38800000u), subnormal, normal);
-  result = select((Bits32)(a >= 0x47800000u), Bits32{} + 0x7c00u, result);
-  result = select((Bits32)(a > 0x7f800000u), nan, result);
+  Bits32 result = select(bits_as<Bits32>(a < 0x38800000u), subnormal, normal);
+  result = select(bits_as<Bits32>(a >= 0x47800000u), Bits32{} + 0x7c00u, result);
+  result = select(bits_as<Bits32>(a > 0x7f800000u), nan, result);
   return to_16_bits(result | sign);
 }
 
 [[gnu::always_inline]] inline Pack<float> half_to_float(Bits16 half) {
 #if defined(__AVX512F__)
-  return _mm512_maskz_cvtph_ps(0xffff, (__m256i)half);  // g++ 12 warns about its own unmasked form
+  return _mm512_maskz_cvtph_ps(0xffff, bits_as<__m256i>(half));  // g++ 12 warns about its own unmasked form
 #elif defined(__F16C__)
-  return _mm256_cvtph_ps((__m128i)half);
+  return _mm256_cvtph_ps(bits_as<__m128i>(half));
 #else
   return half_to_float_portable(half);
 #endif
@@ -235,9 +243,10 @@ using Bits32 = Pack<std::uint32_t>;
 
 [[gnu::always_inline]] inline Bits16 float_to_half(Pack<float> values) {
 #if defined(__AVX512F__)
-  return (Bits16)_mm512_maskz_cvtps_ph(0xffff, values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return bits_as<Bits16>(
+      _mm512_maskz_cvtps_ph(0xffff, values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #elif defined(__F16C__)
-  return (Bits16)_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  return bits_as<Bits16>(_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #else
   return float_to_half_portable(values);
 #endif
@@ -250,20 +259,20 @@ using Bits32 = Pack<std::uint32_t>;
   const __m512i from =
       _mm512_set_epi32(0xf0000, 0xe0000, 0xd0000, 0xc0000, 0xb0000, 0xa0000, 0x90000, 0x80000, 0x70000,
                        0x60000, 0x50000, 0x40000, 0x30000, 0x20000, 0x10000, 0);
-  return (Pack<float>)_mm512_maskz_permutexvar_epi16(0xaaaaaaaau, from,
-                                                     _mm512_castsi256_si512((__m256i)bfloat16));
+  return bits_as<Pack<float>>(
+      _mm512_maskz_permutexvar_epi16(0xaaaaaaaau, from, _mm512_castsi256_si512(bits_as<__m256i>(bfloat16))));
 #else
-  return (Pack<float>)(to_32_bits(bfloat16) << 16);
+  return bits_as<Pack<float>>(to_32_bits(bfloat16) << 16);
 #endif
 }
 
 [[gnu::always_inline]] inline Bits16 float_to_bfloat16_portable(Pack<float> values) {
-  const auto f = (Bits32)values;
+  const auto f = bits_as<Bits32>(values);
   const Bits32 rounded = (f + 0x7fffu + ((f >> 16) & 1u)) >> 16, nan = ((f >> 16) & 0x8000u) | 0x7fc0u;
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-  const auto is_nan = (Bits32)((f & 0x7fffffffu) > 0x7f800000u);  // one instruction more
+  const auto is_nan = bits_as<Bits32>((f & 0x7fffffffu) > 0x7f800000u);  // one instruction more
 #else
-  const auto is_nan = (Bits32)(values != values);
+  const auto is_nan = bits_as<Bits32>(values != values);
 #endif
   return to_16_bits(select(is_nan, nan, rounded));
 }
@@ -283,7 +292,7 @@ template <class... Packs>
 /// The same where it fits.
 [[gnu::always_inline]] inline Bits16 float_to_bfloat16_by_instruction(Pack<float> values) {
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__)
-  return (Bits16)_mm512_maskz_cvtneps_pbh(0xffff, values);
+  return bits_as<Bits16>(_mm512_maskz_cvtneps_pbh(0xffff, values));
 #else
   return float_to_bfloat16_portable(values);
 #endif
@@ -291,7 +300,7 @@ template <class... Packs>
 
 [[gnu::always_inline]] inline auto float_to_bfloat16_by_instruction(Pack<float> first, Pack<float> second) {
 #if defined(__AVX512BF16__) && defined(__AVX512DQ__)
-  return (Pack<std::uint16_t>)_mm512_maskz_cvtne2ps_pbh(0xffffffffu, second, first);
+  return bits_as<Pack<std::uint16_t>>(_mm512_maskz_cvtne2ps_pbh(0xffffffffu, second, first));
 #else
   return concatenate(float_to_bfloat16_portable(first), float_to_bfloat16_portable(second));
 #endif
