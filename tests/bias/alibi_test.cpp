@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "support/overlap.hpp"
 #include "support/support.hpp"
 
 using Eigen::bfloat16;
@@ -645,4 +646,10 @@ TEST_CASE("scores that do not fit are refused and left as they are", "[alibi]") 
     refused([&] { alibi.tile(View<float, 2>(out.values.data(), {5, 6}, {0, 1}), 0, q, k); },
             {"out", "stride 0 on axis 0", "extent 5"});
   }
+}
+
+TEST_CASE("alibi writes scores in place or apart from them", "[alibi]") {
+  const Positions at = consecutive(0, 5);
+  posenc_test::keeps_memory_apart<float, 3>(
+      {3, 5, 5}, "scores", [&](const auto& out, const auto& x) { Alibi(3).add(out, x, at, at); });
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/overlap.hpp"
 #include "support/support.hpp"
 
 using Eigen::bfloat16;
@@ -349,4 +350,27 @@ TEST_CASE("softmax says what does not fit, and leaves the scores alone", "[softm
   auto other = random_values<float, 4>({1, 4, 2, 4});
   check_throws<std::invalid_argument>([&] { softmax_vjp(x.view(), other.view()); }, {"d:"});
   CHECK(same_bits(x, before));
+}
+
+TEST_CASE("softmax and its gradient write scores in place or apart from them", "[softmax][unit]") {
+  const Positions at = consecutive(0, 5);
+  posenc_test::keeps_memory_apart<float, 3>({3, 5, 5}, "scores", [&](const auto& out, const auto& x) {
+    softmax(out, x, Alibi(3), at, at, {.causal = true});
+  });
+  posenc_test::keeps_memory_apart<float, 4>(
+      {2, 3, 5, 5}, "scores", [&](const auto& out, const auto& x) { softmax(out, x, NoBias(), at, at); });
+  // d is read as well: it is the same in all calls, and p is the input.
+  posenc_test::keeps_memory_apart<double, 3>({3, 4, 5}, "p", [&](const auto& d, const auto& p) {
+    if (d.data() == p.data()) {  // of d = p
+      const auto same = posenc_test::values_of(p);
+      const auto ones = posenc_test::random_values<double, 3>({3, 4, 5}, 2);
+      auto slopes = ones;
+      softmax_vjp(slopes.view(), same.view());
+      posenc_test::fill(d, slopes);
+      return;
+    }
+    if (!posenc::detail::share_memory(d, p) && posenc::detail::Footprint<3>(d).is_nested())
+      posenc_test::fill(d, posenc_test::random_values<double, 3>({3, 4, 5}, 2));
+    softmax_vjp(d, p);
+  });
 }

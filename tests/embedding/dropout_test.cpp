@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "embedding/properties.hpp"
+#include "support/overlap.hpp"
 
 namespace {
 
@@ -278,5 +279,17 @@ TEST_CASE("Dropout: a call that doesn't fit is refused and writes nothing") {
                                          {"stride 0 on axis 0", "extent 2"});
     check_refused<std::invalid_argument>(v, [&] { Dropout(0.5).apply_vjp(broadcast, mode, seed); },
                                          {"stride 0 on axis 0", "extent 2"});
+  }
+}
+
+TEST_CASE("Dropout: in place or apart") {
+  for (const Mode mode : {Mode::train, Mode::eval}) {
+    const auto apply = [&](const auto& out, const auto& x) { Dropout(0.5).apply(out, x, mode, seed); };
+    if (mode == Mode::train) keeps_memory_apart<float, 3>({3, 4, 5}, "x", apply);
+    std::vector<float> memory(100, 1.0f);
+    const View<float, 2> x(memory.data(), {4, 5}), moved(memory.data() + 1, {4, 5});
+    const View<float, 2> columns(memory.data(), {4, 5}, {1, 4});
+    check_throws<std::invalid_argument>([&] { apply(moved, x); }, {"posenc: out", "x itself"});
+    check_throws<std::invalid_argument>([&] { apply(columns, x); }, {"posenc: out", "x itself"});
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "embedding/properties.hpp"
+#include "support/overlap.hpp"
 
 namespace {
 
@@ -411,4 +412,20 @@ TEST_CASE("LearnedPositions: a call that doesn't fit is refused and writes nothi
   const View<float, 2> broadcast_table(d_table.values.data(), {5, 4}, {0, 1});
   check_refused<invalid_argument>(d, [&] { encoder.add_vjp(broadcast_table, at, v); },
                                   {"d_table", "stride 0 on axis 0"});
+}
+
+TEST_CASE("LearnedPositions: in place or apart, and apart from the table") {
+  auto table = random_values<float, 2>({9, 6}, 4);
+  const LearnedPositions<float> learned(table.view());
+  keeps_memory_apart<float, 3>(
+      {3, 4, 6}, "x", [&](const auto& out, const auto& x) { learned.add(out, x, consecutive(1, 4)); });
+  const auto before = table;
+  const View<float, 2> rows = table.view().slice(0, 2, 4);
+  check_throws<std::invalid_argument>([&] { learned.embed(rows, consecutive(0, 4)); },
+                                      {"posenc: out", "apart from the table"});
+  check_throws<std::invalid_argument>([&] { learned.add(rows, consecutive(0, 4)); },
+                                      {"posenc: out", "apart from the table"});
+  check_throws<std::invalid_argument>([&] { learned.add_vjp(table.view(), consecutive(0, 4), rows); },
+                                      {"posenc: d_table", "apart from dy"});
+  CHECK(same_bits(table, before));
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "embedding/properties.hpp"
+#include "support/overlap.hpp"
 
 namespace {
 
@@ -488,4 +489,10 @@ TEST_CASE("Sinusoidal: a broadcast input is fine") {
   encoder.add(out.view(), broadcast, consecutive(0, 4));
   encoder.add(expected.view(), consecutive(0, 4));
   CHECK(same_bits(out, expected));
+}
+
+TEST_CASE("Sinusoidal: in place or apart") {
+  const Sinusoidal sinusoidal({.d_model = 6});
+  keeps_memory_apart<float, 3>(
+      {3, 4, 6}, "x", [&](const auto& out, const auto& x) { sinusoidal.add(out, x, consecutive(1, 4)); });
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "embedding/properties.hpp"
+#include "support/overlap.hpp"
 
 namespace {
 
@@ -682,4 +683,51 @@ TEST_CASE("TokenEmbedding: a call that doesn't fit is refused and writes nothing
           {"h", "expected 4 features (d_model)", "got 3"});
   refused([&] { encoder.logits_vjp(g, d, v, o.slice(2, 0, 4)); },
           {"dlogits", "expected shape (2, 3, 5)", "got (2, 3, 4)"});
+}
+
+TEST_CASE("TokenEmbedding: outputs are apart from what the call reads and from each other") {
+  using std::invalid_argument;
+  auto table = random_values<float, 2>({6, 6}, 3), h = random_values<float, 2>({4, 6}, 4);
+  auto d_table = random_values<float, 2>({6, 6}, 5), other = random_values<float, 2>({4, 6}, 6);
+  const auto before_table = table, before_h = h, before_d = d_table, before_other = other;
+  const TokenEmbedding<float> token(table.view());
+  const std::vector<int> ids = {1, 2, 3, 4};
+  const View<float, 2> rows = table.view().slice(0, 1, 4), d_rows = d_table.view().slice(0, 2, 4);
+  // Also where vocabulary == d_model and the shapes would fit.
+  check_throws<invalid_argument>([&] { token.logits(h.view(), h.view()); }, {"posenc: out", "apart from h"});
+  check_throws<invalid_argument>([&] { token.logits(rows, h.view()); }, {"out", "apart from the table"});
+  check_throws<invalid_argument>([&] { token.embed(rows, ids); }, {"posenc: x", "apart from the table"});
+  check_throws<invalid_argument>([&] { token.embed_vjp(d_table.view(), ids, d_rows); },
+                                 {"posenc: d_table", "apart from dy"});
+  const auto vjp = [&](const View<float, 2>& dh, const View<float, 2>& dt, const View<float, 2>& hidden,
+                       const View<float, 2>& dlogits, const char* name, const char* apart) {
+    check_throws<invalid_argument>([&] { token.logits_vjp(dh, dt, hidden, dlogits); }, {name, apart});
+  };
+  vjp(h.view(), d_table.view(), other.view(), h.view(), "posenc: dh", "apart from dlogits");
+  vjp(d_rows, d_table.view(), h.view(), other.view(), "posenc: dh", "apart from d_table");
+  vjp(rows, d_table.view(), h.view(), other.view(), "posenc: dh", "apart from the table");
+  vjp(h.view(), d_table.view(), d_rows, other.view(), "posenc: d_table", "apart from h");
+  vjp(h.view(), d_table.view(), other.view(), d_rows, "posenc: d_table", "apart from dlogits");
+  vjp(h.view(), table.view(), h.view(), other.view(), "posenc: d_table", "apart from the table");
+  // dh moved by one row from h.
+  std::vector<float> memory(5 * 6, 1.0f);
+  vjp(View<float, 2>(memory.data(), {4, 6}), d_table.view(), View<float, 2>(memory.data() + 6, {4, 6}),
+      other.view(), "posenc: dh", "h itself");
+  CHECK(memory == std::vector<float>(5 * 6, 1.0f));
+  CHECK(same_bits(table, before_table));
+  CHECK(same_bits(h, before_h));
+  CHECK(same_bits(d_table, before_d));
+  CHECK(same_bits(other, before_other));
+
+  // dh may be h, and logits may lie beside h in one buffer.
+  auto apart = before_other, in_place = before_h, d_apart = before_d, d_in_place = before_d;
+  token.logits_vjp(apart.view(), d_apart.view(), h.view(), other.view());
+  token.logits_vjp(in_place.view(), d_in_place.view(), in_place.view(), other.view());
+  CHECK(same_bits(apart, in_place));
+  CHECK(same_bits(d_apart, d_in_place));
+  Values<float, 2> both{{4, 12}, std::vector<float>(48)}, expected = before_other;
+  fill(both.view().slice(1, 6, 6), h);
+  token.logits(both.view().slice(1, 0, 6), both.view().slice(1, 6, 6));
+  token.logits(expected.view(), h.view());
+  CHECK(same_bits(values_of(both.view().slice(1, 0, 6)), expected));
 }

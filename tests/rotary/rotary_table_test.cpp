@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "posenc/rotary/rotary.hpp"
+#include "support/overlap.hpp"
 #include "support/support.hpp"
 
 using Eigen::bfloat16;
@@ -488,4 +489,20 @@ TEST_CASE("a tensor that does not fit the table is refused and left as it is", "
     refused([&] { table.rotate(all_heads, x.view(), at, Axes::bshd); }, {"stride 0 on axis 2", "extent 3"});
     refused([&] { by_token.rotate(all_heads, Axes::bshd); }, {"stride 0 on axis 2", "extent 3"});
   }
+}
+
+TEST_CASE("a rotation by a table writes in place or apart, and apart from the table", "[rotary_table]") {
+  auto cos = random_values<float, 2>({4, 3}, 2), sin = random_values<float, 2>({4, 3}, 3);
+  const RotaryTable<float, 2> rope(cos.view(), sin.view(), Pairing::half);
+  const Positions at = posenc::consecutive(0, 4);
+  posenc_test::keeps_memory_apart<float, 3>({2, 4, 6}, "x",
+                                            [&](const auto& out, const auto& x) { rope.rotate(out, x, at); });
+  const auto before_cos = cos, before_sin = sin;
+  const RotaryTable<float, 2> narrow(cos.view().slice(1, 0, 1), sin.view().slice(1, 0, 1), Pairing::half);
+  check_throws<std::invalid_argument>([&] { narrow.rotate(cos.view(), at); },
+                                      {"posenc: x", "apart from cos"});
+  check_throws<std::invalid_argument>([&] { narrow.rotate(sin.view(), at); },
+                                      {"posenc: x", "apart from sin"});
+  CHECK(same_bits(cos, before_cos));
+  CHECK(same_bits(sin, before_sin));
 }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/overlap.hpp"
 #include "support/support.hpp"
 
 using Eigen::bfloat16;
@@ -937,4 +938,45 @@ TEST_CASE("a table that does not fit is refused and left as it is", "[rotary]") 
   const View<float, 3> broadcast(memory.data(), {2, 5, 4}, {0, 4, 1});
   refused(broadcast, table(2, 5, 4), at, {"cos", "stride 0 on axis 0"});
   refused(table(2, 5, 4), broadcast, at, {"sin", "stride 0 on axis 0"});
+}
+
+TEST_CASE("rotations write in place or apart from what they read", "[rotary]") {
+  const Positions at = posenc::consecutive(3, 4);
+  const Rotary rope(posenc::rotary_frequencies({.head_dim = 6}), Pairing::half);
+  posenc_test::keeps_memory_apart<float, 4>(
+      {2, 4, 3, 6}, "x", [&](const auto& out, const auto& x) { rope.rotate(out, x, at, Axes::bshd); });
+  posenc_test::keeps_memory_apart<double, 3>(
+      {2, 4, 6}, "x", [&](const auto& out, const auto& x) { rope.rotate_vjp(out, x, at); });
+}
+
+TEST_CASE("a slice of a packed buffer is rotated into another one", "[rotary]") {
+  // (seq, q k v, heads, dim): the keys' memory lies between the queries'.
+  auto packed = random_values<float, 4>({5, 3, 2, 8});
+  const auto before = packed;
+  const auto part = [](const View<float, 4>& x, Index which) {
+    return View<float, 3>(x.data() + which * x.stride(1), {5, 2, 8}, {x.stride(0), x.stride(2), 1});
+  };
+  const Rotary rope(posenc::rotary_frequencies({.head_dim = 8}), Pairing::adjacent);
+  const Positions at = posenc::consecutive(7, 5);
+  rope.rotate(part(packed.view(), 1), part(packed.view(), 0), at, Axes::shd);
+  auto expected = before;
+  const auto query = values_of(part(expected.view(), 0));
+  auto turned = query;
+  rope.rotate(turned.view(), query.view(), at, Axes::shd);
+  posenc_test::fill(part(expected.view(), 1), turned);
+  CHECK(same_bits(packed, expected));
+}
+
+TEST_CASE("a table of cos and one of sin are apart", "[rotary]") {
+  std::vector<float> memory(100, 7.0f);
+  const auto before = memory;
+  const Rotary rope(posenc::rotary_frequencies({.head_dim = 8}), Pairing::half);
+  const View<float, 2> cos(memory.data(), {5, 4}, {8, 1}), moved(memory.data() + 3, {5, 4}, {8, 1});
+  for (const auto& sin : {cos, moved})
+    check_throws<std::invalid_argument>([&] { rope.cos_sin(cos, sin, posenc::consecutive(0, 5)); },
+                                        {"posenc: cos", "apart from sin"});
+  CHECK(same_bits(memory, before));
+  // Side by side in each row, as (seq, [cos, sin]): apart.
+  CHECK_NOTHROW(
+      rope.cos_sin(cos, View<float, 2>(memory.data() + 4, {5, 4}, {8, 1}), posenc::consecutive(0, 5)));
 }

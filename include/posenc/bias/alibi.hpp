@@ -76,7 +76,10 @@ View<T, 4> as_bhqk(const View<T, Rank>& x) {
   if constexpr (Rank == 4)
     return x;
   else
-    return {x.data(), {1, x.extent(0), x.extent(1), x.extent(2)}, {0, x.stride(0), x.stride(1), x.stride(2)}};
+    return {Unchecked(),
+            x.data(),
+            {1, x.extent(0), x.extent(1), x.extent(2)},
+            {0, x.stride(0), x.stride(1), x.stride(2)}};
 }
 
 }  // namespace detail
@@ -141,14 +144,9 @@ class Alibi {
   void add(const D& device, Out&& out, const Scores& scores, const Positions& q_at,
            const Positions& k_at) const {
     using S = scalar_of<Out>;
-    static_assert(std::same_as<S, scalar_of<Scores>>,
-                  "posenc: out and scores must have the same scalar type");
-    static_assert(rank_of<Out> == rank_of<Scores>, "posenc: out and scores must have the same rank");
-    const auto result = detail::output_view("out", out);
-    const auto input = detail::input_view(scores);
-    detail::require_same_shape("out", input, result);
-    const View<S, 4> to = detail::as_bhqk(result);
-    const View<const S, 4> from = detail::as_bhqk(input);
+    const auto checked = detail::out_and_in("out", out, "scores", scores);
+    const View<S, 4> to = detail::as_bhqk(checked.out);
+    const View<const S, 4> from = detail::as_bhqk(checked.in);
     require_fit("scores", to, q_at, k_at);
     if (to.size() == 0) return;
     for (Index b = 0; b < to.extent(0); ++b)

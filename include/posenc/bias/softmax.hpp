@@ -265,7 +265,7 @@ class SoftmaxRow {
       for (; j + step <= count; j += step) put(j, f(load_pack(in + j), j));
       if (j < count) put_last(j, f(j + step <= room ? load_pack(in + j) : load_part(in + j, count - j), j));
     } else {
-      load_tile(View<const S, 2>(in, {1, count}, {0, in_step_}), x_);
+      load_tile(View<const S, 2>(Unchecked(), in, {1, count}, {0, in_step_}), x_);
       for (; j + step <= count; j += step) put(j, f(load_pack(x_ + j), j));
       if (j < count) put_last(j, f(load_part(x_ + j, count - j), j));
     }
@@ -300,7 +300,7 @@ class SoftmaxRow {
       if (j < count) store_part(out + j, p(j), count - j);
     } else {
       for (Index j = 0; j < padded(count); j += step) store_pack(x_ + j, p(j));
-      store_tile(View<S, 2>(out, {1, count}, {0, out_step_}), x_);
+      store_tile(View<S, 2>(Unchecked(), out, {1, count}, {0, out_step_}), x_);
     }
   }
 
@@ -357,30 +357,24 @@ template <device D, class Out, class Scores, class Bias>
 void softmax(const D& device, Out& out, const Scores& scores, const Bias& bias, const Positions& q_at,
              const Positions& k_at, const SoftmaxConfig& config) {
   using S = scalar_of<Out>;
-  static_assert(std::same_as<S, scalar_of<Scores>>, "posenc: out and scores must have the same scalar type");
-  static_assert(rank_of<Out> == rank_of<Scores>, "posenc: out and scores must have the same rank");
-  const auto result = output_view("out", out);
-  const auto input = input_view(scores);
-  require_same_shape("out", input, result);
-  const View<S, 4> to = as_bhqk(result);
+  const auto checked = out_and_in("out", out, "scores", scores);
+  const View<S, 4> to = as_bhqk(checked.out);
   if (!is_finite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
   if constexpr (std::same_as<Bias, Alibi>) bias.require_heads(to.extent(1));
   require_positions("q_at", q_at, to.extent(0), to.extent(2));
   require_positions("k_at", k_at, to.extent(0), to.extent(3));
-  softmax_views<S>(device, to, View<const S, 4>(as_bhqk(input)), bias, q_at, k_at, config);
+  if (to.size() == 0) return;
+  softmax_views<S>(device, to, as_bhqk(checked.in), bias, q_at, k_at, config);
 }
 
 template <device D, class Dp, class P>
 void softmax_vjp(const D& device, Dp& d, const P& p, double scale) {
   using S = scalar_of<Dp>;
-  static_assert(std::same_as<S, scalar_of<P>>, "posenc: d and p must have the same scalar type");
-  static_assert(rank_of<Dp> == rank_of<P>, "posenc: d and p must have the same rank");
-  const auto target = output_view("d", d);
-  const auto source = input_view(p);
-  require_same_shape("d", source, target);
+  const auto checked = out_and_in("d", d, "p", p);
   if (!is_finite(scale)) invalid("scale: expected a finite number, got ", scale);
-  const View<S, 4> to = as_bhqk(target);
-  const View<const S, 4> from = as_bhqk(source);
+  const View<S, 4> to = as_bhqk(checked.out);
+  const View<const S, 4> from = as_bhqk(checked.in);
+  if (to.size() == 0) return;
   const Index heads = to.extent(1), queries = to.extent(2), keys = to.extent(3);
   const double bytes = static_cast<double>(keys) * sizeof(S);
   parallel_for(device, to.extent(0) * heads * queries, {2 * bytes, bytes, 4 * static_cast<double>(keys)},

@@ -62,7 +62,7 @@ class Table : public Held<S, 2> {
 
   /// row[j] = table(id, first + j) for j in [0, count), widened.
   void load(Position id, Index first, Index count, compute_t<S>* row) const {
-    load_tile(View<const S, 2>(at(id, first), {1, count}, {0, view().stride(1)}), row);
+    load_tile(View<const S, 2>(Unchecked(), at(id, first), {1, count}, {0, view().stride(1)}), row);
   }
   /// The same times `scale`, rounded, and, where there is an addend, plus addend[j], rounded.
   void load(Position id, Index first, Index count, compute_t<S>* row, compute_t<S> scale,
@@ -111,7 +111,7 @@ class RowsOf {
       offset += r % x_.extent(axis) * x_.stride(axis);
       r /= x_.extent(axis);
     }
-    return {x_.data() + offset, {1, columns}, {0, x_.stride(Rank - 1)}};
+    return {Unchecked(), x_.data() + offset, {1, columns}, {0, x_.stride(Rank - 1)}};
   }
 
  private:

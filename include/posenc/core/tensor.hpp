@@ -13,14 +13,44 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 
+#include "posenc/core/checked.hpp"
 #include "posenc/core/error.hpp"
+#include "posenc/core/overlap.hpp"
 #include "posenc/core/scalar.hpp"
 
 namespace posenc {
 inline namespace v0 {
+namespace detail {
+
+/// Says that another view has been checked and that this one is a part of it.
+struct Unchecked {};
+
+/// Of elements that lie packed, the last axis fastest, or the first. What does not fit wraps around: the
+/// constructor of the View refuses the extents.
+template <std::size_t Rank>
+std::array<Index, Rank> packed_strides(const std::array<Index, Rank>& extents, bool row_major) {
+  std::array<Index, Rank> strides{};
+  std::uint64_t step = 1;
+  for (std::size_t i = 0; i < Rank; ++i) {
+    const std::size_t axis = row_major ? Rank - 1 - i : i;
+    strides[axis] = static_cast<Index>(step);
+    step *= static_cast<std::uint64_t>(extents[axis]);
+  }
+  return strides;
+}
+
+template <std::size_t Rank>
+std::string text(const std::array<Index, Rank>& extents) {
+  std::string whole = "(";
+  for (std::size_t axis = 0; axis < Rank; ++axis) whole += (axis ? ", " : "") + std::to_string(extents[axis]);
+  return whole + ")";
+}
+
+}  // namespace detail
 
 /// A strided window on memory that somebody else owns: a slice of a packed QKV buffer, a KV cache with its
 /// own head stride, a mapped file. Copying a View copies the window, not the elements. A View of const
@@ -37,14 +67,34 @@ class View {
 
   View() = default;
 
-  /// Throws std::invalid_argument for a negative extent, or for a null pointer unless some extent is zero.
+  /// Throws std::invalid_argument for a negative extent, for a null pointer unless some extent is zero, and
+  /// where the bytes of all elements (extents of zero left out) or the way to the last of them are no number
+  /// below 2^62.
   View(T* data, const Extents& extents, const Extents& strides)
       : data_(data), extents_(extents), strides_(strides) {
-    for (std::size_t axis = 0; axis < Rank; ++axis)
+    constexpr Index bytes = sizeof(T);
+    std::int64_t elements = bytes,
+                 reach = 0;  // in bytes; an axis of one entry counts with its stride as well
+    for (std::size_t axis = 0; axis < Rank; ++axis) {
       if (extents[axis] < 0)
         detail::invalid("View: axis ", axis, " expected an extent of at least 0, got ", extents[axis]);
+      const Index entries = extents[axis] == 0 ? 1 : extents[axis];
+      std::int64_t way = 0;
+      if (!detail::multiply_fits(elements, entries, elements) || elements > detail::largest_span)
+        detail::invalid("View: expected elements of fewer than 2^62 bytes, got extents ",
+                        detail::text(extents));
+      if (!detail::multiply_fits(entries, strides[axis], way) || !detail::multiply_fits(way, bytes, way) ||
+          way > detail::largest_span || way < -detail::largest_span ||
+          (reach += way < 0 ? -way : way) > detail::largest_span)
+        detail::invalid("View: expected a last element less than 2^62 bytes away, got extents ",
+                        detail::text(extents), " and strides ", detail::text(strides));
+    }
     if (data == nullptr && size() != 0) detail::invalid("View: expected memory, got a null pointer");
   }
+
+  /// A part of a view that was checked: for kernels.
+  View(detail::Unchecked, T* data, const Extents& extents, const Extents& strides)
+      : data_(data), extents_(extents), strides_(strides) {}
 
   /// Elements that lie packed, the last axis fastest (row-major).
   View(T* data, const Extents& extents) : View(data, extents, packed(extents)) {}
@@ -95,7 +145,7 @@ class View {
                       " and count ", count);
     View part = *this;
     part.extents_[axis] = count;
-    if (count > 0) part.data_ += first * strides_[axis];
+    if (part.size() > 0) part.data_ += first * strides_[axis];  // nothing is added to a null pointer
     return part;
   }
 
@@ -118,15 +168,7 @@ class View {
   template <class U, std::size_t OtherRank>
   friend class View;
 
-  static Extents packed(const Extents& extents) {
-    Extents strides{};
-    Index step = 1;
-    for (std::size_t axis = Rank; axis-- > 0;) {
-      strides[axis] = step;
-      step *= extents[axis];
-    }
-    return strides;
-  }
+  static Extents packed(const Extents& extents) { return detail::packed_strides(extents, true); }
 
   T* data_ = nullptr;
   Extents extents_{};
@@ -247,20 +289,14 @@ auto view(T&& t) {
         Type::IsRowMajor ? std::array<Index, 2>{outer, inner} : std::array<Index, 2>{inner, outer};
     return View<Element, 2>(t.data(), {t.rows(), t.cols()}, strides);
   } else {
-    std::array<Index, rank> extents{}, strides{};
+    std::array<Index, rank> extents{};
     // Eigen::Sizes, of a fixed-size tensor, counts its axes in signed numbers, Eigen::DSizes in unsigned
     // ones.
     using Axis = std::conditional_t<requires { Type::Dimensions::total_size; }, std::ptrdiff_t, std::size_t>;
     for (std::size_t axis = 0; axis < rank; ++axis)
       extents[axis] = static_cast<Index>(t.dimensions()[static_cast<Axis>(axis)]);
     constexpr bool row_major = static_cast<int>(Type::Layout) == static_cast<int>(Eigen::RowMajor);
-    Index step = 1;
-    for (std::size_t i = 0; i < rank; ++i) {
-      const std::size_t axis = row_major ? rank - 1 - i : i;
-      strides[axis] = step;
-      step *= extents[axis];
-    }
-    return View<Element, rank>(t.data(), extents, strides);
+    return View<Element, rank>(t.data(), extents, detail::packed_strides(extents, row_major));
   }
 }
 
@@ -363,7 +399,7 @@ View<T, 4> as_bshd(const char* name, const View<T, Rank>& x, NamedAxes<Rank> axe
     extents[axis] = given ? x.extent(from[axis]) : 1;
     strides[axis] = given ? x.stride(from[axis]) : 0;
   }
-  return {x.data(), extents, strides};
+  return {Unchecked(), x.data(), extents, strides};
 }
 
 /// (dim), (seq, dim) or (batch, seq, dim) as (batch, seq, dim).
@@ -373,16 +409,9 @@ View<T, 3> as_bsd(const View<T, Rank>& x) {
   if constexpr (Rank == 3)
     return x;
   else if constexpr (Rank == 2)
-    return {x.data(), {1, x.extent(0), x.extent(1)}, {0, x.stride(0), x.stride(1)}};
+    return {Unchecked(), x.data(), {1, x.extent(0), x.extent(1)}, {0, x.stride(0), x.stride(1)}};
   else
-    return {x.data(), {1, 1, x.extent(0)}, {0, 0, x.stride(0)}};
-}
-
-template <std::size_t Rank>
-std::string text(const std::array<Index, Rank>& extents) {
-  std::string whole = "(";
-  for (std::size_t axis = 0; axis < Rank; ++axis) whole += (axis ? ", " : "") + std::to_string(extents[axis]);
-  return whole + ")";
+    return {Unchecked(), x.data(), {1, 1, x.extent(0)}, {0, 0, x.stride(0)}};
 }
 
 template <class A, class B, std::size_t Rank>
@@ -391,7 +420,10 @@ void require_same_shape(const char* name, const View<A, Rank>& expected, const V
     invalid(name, ": expected shape ", text(expected.extents()), ", got ", text(got.extents()));
 }
 
-/// An output in which two coordinates share an element (a broadcast) can't hold a result.
+/// An output in which two coordinates share an element (a broadcast, overlapping rows) can't hold a result.
+/// That no two do is known where each stride is longer than all shorter ones together reach, as in any part
+/// of a packed tensor, its axes in any order; others are refused, also {3, 2} on extents {2, 3}, where the
+/// elements of two axes happen to interleave.
 template <class T, std::size_t Rank>
 void require_distinct_elements(const char* name, const View<T, Rank>& x) {
   if (x.size() == 0) return;
@@ -399,6 +431,9 @@ void require_distinct_elements(const char* name, const View<T, Rank>& x) {
     if (x.extent(axis) > 1 && x.stride(axis) == 0)
       invalid(name, ": expected an element for each coordinate, got stride 0 on axis ", axis, " of extent ",
               x.extent(axis));
+  if (!Footprint<Rank>(x).is_nested())
+    invalid(name, ": expected an element for each coordinate, got overlapping strides ", text(x.strides()),
+            " of extents ", text(x.extents()));
 }
 
 /// The view of an output, checked.
@@ -413,6 +448,45 @@ auto output_view(const char* name, T&& t) {
 template <readable_tensor T>
 auto input_view(const T& t) {
   return View<const scalar_of<T>, rank_of<T>>(view(t));
+}
+
+/// Throws unless an output and something else that the call reads or writes have no memory in common.
+template <class A, class B>
+void require_apart(const char* name, const A& out, const char* other_name, const B& other) {
+  if (share_memory(out, other))
+    invalid(name, ": expected memory apart from ", other_name, ", got some of it");
+}
+
+/// The same of two of one shape, which may also be one and the same.
+template <class A, class B>
+void require_same_or_apart(const char* name, const A& out, const char* in_name, const B& in) {
+  if (!are_the_same(out, in) && share_memory(out, in))
+    invalid(name, ": expected ", in_name, " itself or memory apart from it, got some of it in another place");
+}
+
+/// The output of a verb and its input, of one shape.
+template <scalar_type S, std::size_t Rank>
+struct OutAndIn {
+  View<S, Rank> out;
+  View<const S, Rank> in;
+};
+
+/// What every out of place verb asks of the two: one scalar type, rank and shape, an element of the output
+/// for each coordinate, and the output being the input itself or memory apart from it. In place, `out` and
+/// `in` are one object.
+template <writable_tensor Out, readable_tensor In>
+auto out_and_in(const char* name, Out&& out, const char* in_name, const In& in) {
+  using S = scalar_of<Out>;
+  static_assert(std::same_as<S, scalar_of<In>>,
+                "posenc: the output and the input must have the same scalar type");
+  static_assert(rank_of<Out> == rank_of<In>, "posenc: the output and the input must have the same rank");
+  using Two = OutAndIn<S, rank_of<Out>>;
+  const auto result = output_view(name, out);
+  if (static_cast<const void*>(&out) == static_cast<const void*>(&in)) return Two{result, result};
+  const auto input = input_view(in);
+  require_same_shape(name, input, result);
+  require_same_or_apart(name, result, in_name, input);
+  return Two{result, input};
 }
 
 /// The read-only view of ids, positions or a mask; a compile-time vector or a list has rank 1.

@@ -106,7 +106,8 @@ struct Tile {
 
   template <class T>
   View<T, 2> of(const View<T, 3>& x) const {
-    return {x.data() + batch * x.stride(0) + seq * x.stride(1) + first * x.stride(2),
+    return {Unchecked(),
+            x.data() + batch * x.stride(0) + seq * x.stride(1) + first * x.stride(2),
             {rows, columns},
             {x.stride(1), x.stride(2)}};
   }
@@ -189,7 +190,7 @@ View<T, Rank - 1> entry(const View<T, Rank>& x, Index i) {
   std::array<Index, Rank - 1> extents{}, strides{};
   for (std::size_t axis = 1; axis < Rank; ++axis)
     extents[axis - 1] = x.extent(axis), strides[axis - 1] = x.stride(axis);
-  return {x.data() + i * x.stride(0), extents, strides};
+  return {Unchecked(), x.data() + i * x.stride(0), extents, strides};
 }
 
 /// f(row, parts...) for parts of shape (batch, seq, dim) that make up tensors of any rank and one shape;

@@ -79,14 +79,9 @@ class Dropout {
   void apply(const D& device, Out&& out, const X& x, Mode mode, std::uint64_t seed,
              std::uint64_t first_element = 0) const {
     using S = scalar_of<Out>;
-    static_assert(std::same_as<S, scalar_of<X>>, "posenc: out and x must have the same scalar type");
-    const auto result = detail::output_view("out", out);
-    const auto input = detail::input_view(x);
-    static_assert(decltype(result)::rank == decltype(input)::rank,
-                  "posenc: out and x must have the same rank");
-    detail::require_same_shape("out", input, result);
+    const auto [result, input] = detail::out_and_in("out", out, "x", x);
     if (mode == Mode::eval || threshold_ == 0) {
-      if (result.data() == input.data() && result.strides() == input.strides()) return;
+      if (detail::are_the_same(result, input)) return;
       detail::for_each_bsd(
           [](Index, const View<S, 3>& to, const View<const S, 3>& from) {
             for (Index b = 0; b < to.extent(0); ++b)

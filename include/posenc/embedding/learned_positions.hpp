@@ -71,15 +71,8 @@ class LearnedPositions {
   /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
   void add(const D& device, Out&& out, const X& x, const Positions& at) const {
-    static_assert(std::same_as<scalar_of<Out>, scalar_of<X>>,
-                  "posenc: out and x must have the same scalar type");
-    using S = scalar_of<Out>;
-    const auto result = detail::output_view("out", out);
-    const auto input = detail::input_view(x);
-    static_assert(decltype(result)::rank == decltype(input)::rank,
-                  "posenc: out and x must have the same rank");
-    detail::require_same_shape("out", input, result);
-    add_views<S>(device, detail::as_bsd(result), detail::as_bsd(input), at);
+    const auto checked = detail::out_and_in("out", out, "x", x);
+    add_views<scalar_of<Out>>(device, detail::as_bsd(checked.out), detail::as_bsd(checked.in), at);
   }
 
   /// out = table[at]. out: (seq, d_model) or (batch, seq, d_model).
@@ -107,6 +100,8 @@ class LearnedPositions {
     const auto target = require_table("d_table", d_table);
     const View<const scalar_of<Dy>, 3> g = detail::as_bsd(detail::input_view(dy));
     require_fit(g, at, "dy");
+    detail::require_apart("d_table", target, "dy", g);
+    if (g.size() == 0) return;
     const detail::Lookups lookups(g.extent(0) * g.extent(1), [&](Index n) {
       const Position row = at(n / g.extent(1), n % g.extent(1)) + config_.offset;
       return row == config_.padding_idx ? Position{-1} : row;
@@ -117,6 +112,12 @@ class LearnedPositions {
   /// row[c] = table(position, first + c) for c in [0, columns), unchecked: for kernels that fuse it.
   void load_row(Position position, Index first, Index columns, compute_t<Scalar>* row) const {
     table_.load(position + config_.offset, first, columns, row);
+  }
+
+  /// Throws unless an output is apart from the table.
+  template <class T, std::size_t Rank>
+  void require_apart(const char* name, const View<T, Rank>& out) const {
+    detail::require_apart(name, out, "the table", table_.view());
   }
 
   /// The view of a gradient of the table; throws unless it has the table's shape.
@@ -159,6 +160,7 @@ class LearnedPositions {
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in,
                  const Positions& at) const {
     require_fit(out, at, "x");
+    require_apart("out", out);
     detail::map_tiles<S>(
         device, out, at.rows() == 1,
         [&](detail::NoScratch&, const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },
@@ -170,6 +172,7 @@ class LearnedPositions {
   template <scalar_type S, device D>
   void embed_views(const D& device, const View<S, 3>& out, const Positions& at) const {
     require_fit(out, at, "out");
+    require_apart("out", out);
     detail::map_tiles<S>(
         device, out, at.rows() == 1,
         [&](detail::NoScratch&, const detail::Tile& tile, compute_t<S>* rows) { load_tile(at, tile, rows); },

@@ -146,14 +146,8 @@ class Sinusoidal {
   /// The same on a device.
   template <device D, writable_tensor Out, readable_tensor X>
   void add(const D& device, Out&& out, const X& x, const Positions& at) const {
-    using S = scalar_of<Out>;
-    static_assert(std::same_as<S, scalar_of<X>>, "posenc: out and x must have the same scalar type");
-    const auto result = detail::output_view("out", out);
-    const auto input = detail::input_view(x);
-    static_assert(decltype(result)::rank == decltype(input)::rank,
-                  "posenc: out and x must have the same rank");
-    detail::require_same_shape("out", input, result);
-    add_views<S>(device, detail::as_bsd(result), detail::as_bsd(input), at);
+    const auto checked = detail::out_and_in("out", out, "x", x);
+    add_views<scalar_of<Out>>(device, detail::as_bsd(checked.out), detail::as_bsd(checked.in), at);
   }
 
   /// out = PE(at). out: (seq, d_model) or (batch, seq, d_model).

@@ -145,6 +145,7 @@ class TokenEmbedding {
     const auto out = detail::output_view("x", x);
     const auto tokens = detail::integer_view(ids);
     require_fit(tokens, out, "x");
+    require_apart("x", out);
     detail::for_each_bsd(
         [&](Index before, const View<S, 3>& part) { embed_views(device, part, tokens, before); }, 0, out);
   }
@@ -161,7 +162,9 @@ class TokenEmbedding {
   void embed_vjp(const D& device, Dt&& d_table, const Ids& ids, const Dy& dy) const {
     const auto target = require_table("d_table", d_table);
     const auto g = detail::input_view(dy);
-    detail::scatter_add<scalar_of<Dy>>(device, target, lookups(ids, g), g, gradient_scale<scalar_of<Dy>>());
+    const detail::Lookups rows = lookups(ids, g);
+    detail::require_apart("d_table", target, "dy", g);
+    detail::scatter_add<scalar_of<Dy>>(device, target, rows, g, gradient_scale<scalar_of<Dy>>());
   }
 
   /// The same gradient as the rows that were looked up, ids ascending and unique.
@@ -191,6 +194,8 @@ class TokenEmbedding {
     const auto result = detail::output_view("out", out);
     const auto hidden = detail::input_view(h);
     require_head("out", hidden, result);
+    detail::require_apart("out", result, "h", hidden);
+    require_apart("out", result);
     const detail::RowsOf to(result);
     const detail::RowsOf from(hidden);
     detail::multiply_tiles<Compute>(
@@ -221,6 +226,13 @@ class TokenEmbedding {
     require_head("dlogits", hidden, g);
     static_assert(decltype(dx)::rank == decltype(hidden)::rank, "posenc: dh and h must have the same rank");
     detail::require_same_shape("dh", hidden, dx);
+    detail::require_same_or_apart("dh", dx, "h", hidden);
+    detail::require_apart("dh", dx, "dlogits", g);
+    detail::require_apart("dh", dx, "d_table", target);
+    require_apart("dh", dx);
+    detail::require_apart("d_table", target, "h", hidden);
+    detail::require_apart("d_table", target, "dlogits", g);
+    require_apart("d_table", target);
     const detail::RowsOf to(dx);
     const detail::RowsOf from(hidden);
     const detail::RowsOf gradient(g);
@@ -278,6 +290,12 @@ class TokenEmbedding {
     if (expected != x.extents())
       detail::invalid(name, ": expected shape ", detail::text(expected), ", got ", detail::text(x.extents()));
     detail::require_ids(ids, vocabulary());
+  }
+
+  /// Throws unless an output is apart from the table.
+  template <class T, std::size_t Rank>
+  void require_apart(const char* name, const View<T, Rank>& out) const {
+    detail::require_apart(name, out, "the table", table_.view());
   }
 
   /// The view of a gradient of the table; throws unless it has the table's shape.

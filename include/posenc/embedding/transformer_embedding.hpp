@@ -86,6 +86,9 @@ class TransformerEmbedding {
     token_.require_fit(tokens, result, "x");
     const View<S, 3> out = detail::as_bsd(result);
     require_positions(at, out.extent(0), out.extent(1));
+    token_.require_apart("x", out);
+    if (const auto* learned = std::get_if<LearnedPositions<Scalar>>(&position_))
+      learned->require_apart("x", out);
     embed_views(device, out, tokens, at, mode == Mode::train && dropout_.p() > 0, seed);
   }
 
@@ -122,7 +125,9 @@ class TransformerEmbedding {
     if (learned == nullptr)
       detail::invalid("embed_vjp: only \"learned\" has a table of positions, got d_positions");
     require_gradient(d_token, ids, at, dy);
-    learned->require_table("d_positions", d_positions);
+    const auto positions = learned->require_table("d_positions", d_positions);
+    detail::require_apart("d_positions", positions, "dy", detail::input_view(dy));
+    detail::require_apart("d_positions", positions, "d_token", detail::input_view(d_token));
     dropout_.apply_vjp(device, dy, mode, seed);
     token_.embed_vjp(device, d_token, ids, dy);
     learned->add_vjp(device, d_positions, at, dy);
@@ -184,7 +189,7 @@ class TransformerEmbedding {
     const auto tokens = detail::integer_view(ids);
     const auto g = detail::input_view(dy);
     token_.require_fit(tokens, g, "dy");
-    token_.require_table("d_token", d_token);
+    detail::require_apart("d_token", token_.require_table("d_token", d_token), "dy", g);
     const auto bsd = detail::as_bsd(g);
     require_positions(at, bsd.extent(0), bsd.extent(1));
   }

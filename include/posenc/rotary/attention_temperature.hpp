@@ -69,13 +69,14 @@ class AttentionTemperature {
     using S = scalar_of<Q>;
     const View<S, 4> x = detail::as_bshd("q", detail::output_view("q", q), axes);
     detail::require_positions("at", at, x.extent(0), x.extent(1));
-    for (Index row = 0; row < (x.size() == 0 ? 0 : at.rows()); ++row)
+    if (x.size() == 0) return;
+    for (Index row = 0; row < at.rows(); ++row)
       for (Index i = 0; i < at.count(); ++i)
         if (at(row, i) < 0)
           detail::out_of_range("at: expected positions of at least 0, got ", at(row, i), " at (", row, ", ",
                                i, ")");
     for (Index h = 0; h < x.extent(2); ++h) {
-      const View<S, 3> head(x.data() + (x.size() == 0 ? 0 : h * x.stride(2)),
+      const View<S, 3> head(detail::Unchecked(), x.data() + h * x.stride(2),
                             {x.extent(0), x.extent(1), x.extent(3)}, {x.stride(0), x.stride(1), x.stride(3)});
       detail::map_tiles<S>(device, head, false, detail::NothingShared{},
                            [&](const detail::Tile& tile, const compute_t<S>*, compute_t<S>* values) {

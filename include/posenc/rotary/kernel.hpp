@@ -276,7 +276,8 @@ void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& p
   C* const w = u + buffered_pairs<C>;
   const auto run = [&]<class T>(const View<T, 2>& x, const PairLayout& layout,
                                 Index offset) {  // one side of the pairs
-    return View<T, 2>(x.data() + (pairs.first + layout.step * turns.first + offset) * x.stride(1),
+    return View<T, 2>(Unchecked(),
+                      x.data() + (pairs.first + layout.step * turns.first + offset) * x.stride(1),
                       {turns.positions, turns.count}, {x.stride(0), layout.step * x.stride(1)});
   };
   load_tile(run(in, pairs.in, 0), u);
@@ -380,7 +381,8 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
     with_buffer<C, std::size_t{2 * buffered_pairs<C>}>([&](C* buffer) {
       for (Index h = 0; h < heads; ++h) {
         const auto head = [&]<class T>(const View<T, 4>& x) {
-          return View<T, 2>(base(x) + h * x.stride(2), {turns.positions, dim}, {x.stride(1), x.stride(3)});
+          return View<T, 2>(Unchecked(), base(x) + h * x.stride(2), {turns.positions, dim},
+                            {x.stride(1), x.stride(3)});
         };
         turn_tile<S>(head(in), head(out), pairs, turns, transposed, buffer);
       }
@@ -391,7 +393,8 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
     const Index end = pairs.first + 2 * pairs.count;
     for (Index h = 0; h < heads; ++h) {
       const auto part = [&]<class T>(const View<T, 4>& x, Index from, Index to) {
-        return View<T, 2>(x.data() + b * x.stride(0) + s * x.stride(1) + h * x.stride(2) + from * x.stride(3),
+        return View<T, 2>(Unchecked(),
+                          x.data() + b * x.stride(0) + s * x.stride(1) + h * x.stride(2) + from * x.stride(3),
                           {count, to - from}, {x.stride(1), x.stride(3)});
       };
       copy_tile<S>(part(out, 0, pairs.first), part(in, 0, pairs.first));
@@ -441,18 +444,8 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
 /// name the axes of both.
 template <class Out, class X, class F>
 void with_heads(Out& out, const X& x, NamedAxes<rank_of<Out>> axes, const F& f) {
-  using S = scalar_of<Out>;
-  static_assert(std::same_as<S, scalar_of<X>>, "posenc: out and x must have the same scalar type");
-  static_assert(rank_of<Out> == rank_of<X>, "posenc: out and x must have the same rank");
-  const auto result = output_view("out", out);
-  const View<S, 4> to = as_bshd("x", result, axes);
-  if (static_cast<const void*>(&out) == static_cast<const void*>(&x)) {
-    f(to, View<const S, 4>(to));
-    return;
-  }
-  const auto input = input_view(x);
-  require_same_shape("out", input, result);
-  f(to, as_bshd("x", input, axes));
+  const auto checked = out_and_in("out", out, "x", x);
+  f(as_bshd("x", checked.out, axes), as_bshd("x", checked.in, axes));
 }
 
 inline void require_head_dim(Index expected, Index got) {

@@ -198,6 +198,8 @@ class Rotary {
     if (c.extent(2) != pairs_.count)
       detail::invalid("cos: expected ", pairs_.count, " columns, one per pair, got ", c.extent(2));
     require_positions(at, c.extent(0), c.extent(1));
+    detail::require_apart("cos", c, "sin", s);
+    if (c.size() == 0) return;
     // A tile of 16 positions by 64 pairs at a time, and four of those below each other: what the angles of 64
     // pairs have in common is then in the nearest cache.
     constexpr Index rows = 16, columns = detail::tile_elements<C> / rows, together = 4 * rows;

@@ -166,7 +166,8 @@ class RotaryTable {
   void load(Index cos_offset, Index sin_offset, Index first, Index count, C* cos, C* sin) const {
     const auto row = [&](const View<const Scalar, Rank>& table, Index offset) {
       const Index step = column_step_ * table.stride(Rank - 1);
-      return View<const Scalar, 2>(table.data() + offset + first * step, {1, count}, {0, step});
+      return View<const Scalar, 2>(detail::Unchecked(), table.data() + offset + first * step, {1, count},
+                                   {0, step});
     };
     detail::load_tile(row(cos_.view(), cos_offset), cos);
     detail::load_tile(row(sin_.view(), sin_offset), sin);
@@ -232,6 +233,8 @@ class RotaryTable {
   detail::Pairs pairs_of(const View<S, 4>& x) const {
     static_assert(std::same_as<compute_t<S>, compute_t<Scalar>>,
                   "posenc: a table of double goes with tensors of double, the others with each other");
+    detail::require_apart("x", x, "cos", cos_.view());
+    detail::require_apart("x", x, "sin", sin_.view());
     return detail::Pairs(pairing_, window_.first(x.extent(3), rotary_dim()), pairs_);
   }
 
