@@ -249,7 +249,7 @@ std::vector<std::size_t> chosen(std::size_t pairs, bool all) {
 
 std::string table(const RotaryLayer& layer, const posenc::RotaryFrequencies& before,
                   const posenc::RotaryFrequencies& after, bool all) {
-  const double context = is_text(layer) ? static_cast<double>(layer.max_position_embeddings) : 0;
+  const double context = is_text(layer) ? static_cast<double>(layer.max_position_embeddings.value_or(0)) : 0;
   const bool scaled = before.inv_freq != after.inv_freq, several = !after.axis.empty();
   double least = HUGE_VAL, most = (std::max)(context, 1.0);
   for (const auto* frequencies : {&before, &after})
@@ -288,7 +288,7 @@ std::string describe(const RotaryLayer& layer, bool all) {
       proportional != nullptr)
     plain.config.partial_rotary_factor = 1.0, plain.config.rotary_dim.reset();
 
-  const Index context = layer.max_position_embeddings;
+  const Index context = layer.max_position_embeddings.value_or(0);
   // Dynamic NTK does nothing within the context: show what it does beyond.
   const auto* dynamic = std::get_if<posenc::DynamicNtkConfig>(&layer.scaling);
   const Index length =
@@ -377,8 +377,8 @@ std::string describe(const posenc::NoPositionLayer&, bool) { return ""; }
 std::string temperature(const posenc::AttentionTemperatureConfig& config,
                         const posenc::LayerPositions& layer) {
   const auto* rotary = std::get_if<RotaryLayer>(&layer.scheme);
-  const Index end = rotary != nullptr && rotary->max_position_embeddings > 0
-                        ? rotary->max_position_embeddings - 1
+  const Index end = rotary != nullptr && rotary->max_position_embeddings
+                        ? *rotary->max_position_embeddings - 1
                         : static_cast<Index>(4 * config.length);
   constexpr const char* rules[] = {"ln(1 + floor((p + 1) / length))", "ln(1 + floor(p / length))",
                                    "ln(max(1, (p + 1) / length))"};
@@ -390,8 +390,7 @@ std::string temperature(const posenc::AttentionTemperatureConfig& config,
 
 std::string describe(const posenc::LayerPositions& layer, bool all) {
   constexpr const char* names[] = {"no position", "RoPE", "ALiBi", "relative buckets (T5)"};
-  std::string text =
-      std::string(names[layer.scheme.index()]) + (layer.type.empty() ? "" : ", " + layer.type) + "\n";
+  std::string text = std::string(names[layer.scheme.index()]) + (layer.type ? ", " + *layer.type : "") + "\n";
   if (layer.temperature) text += temperature(*layer.temperature, layer);
   return text + std::visit([&](const auto& scheme) { return describe(scheme, all); }, layer.scheme);
 }
@@ -411,7 +410,7 @@ std::string describe(const posenc::LearnedEmbedding& table) {
 }
 std::string describe(const posenc::SinusoidalConfig& config) {
   constexpr const char* layouts[] = {"interleaved", "in halves"};
-  return "sinusoids of width " + number(config.d_model) + ", base " + number(config.base) + ", " +
+  return "sinusoids of width " + number(*config.d_model) + ", base " + number(config.base) + ", " +
          layouts[static_cast<std::size_t>(config.layout)] + ", are added at the input";
 }
 std::string describe(const std::monostate&) { return ""; }
@@ -426,7 +425,7 @@ void print(const posenc::StackPositions& stack, std::optional<Index> only) {
     if (!text.empty()) std::printf("  %s\n", wrapped(text, 2, 2).c_str());
   };
   sentence(std::visit([](const auto& embedding) { return describe(embedding); }, stack.embedding));
-  sentence(stack.other_scheme);
+  sentence(stack.other_scheme.value_or(""));
 
   // Layers with the same description are one run.
   std::vector<std::pair<std::string, std::vector<Index>>> runs;

@@ -22,7 +22,7 @@ using posenc::SinusoidOrder;
 
 /// The definition, in long double: column c of PE(p).
 long double by_definition(const SinusoidalConfig& config, Position p, Index c) {
-  const Index d = config.d_model;
+  const Index d = *config.d_model;
   if (p == config.padding_idx) return 0;
   if (d % 2 != 0 && config.odd_dim == OddDim::zero_last && c == d - 1) return 0;
   const Index half = config.odd_dim == OddDim::longer_first ? (d + 1) / 2 : d / 2;
@@ -44,8 +44,8 @@ long double by_definition(const SinusoidalConfig& config, Position p, Index c) {
 
 template <class S>
 std::vector<S> row_of(const SinusoidalConfig& config, Position p) {
-  std::vector<S> row(static_cast<std::size_t>(config.d_model));
-  Sinusoidal(config).encode(posenc::view(row.data(), std::array<Index, 1>{config.d_model}),
+  std::vector<S> row(static_cast<std::size_t>(*config.d_model));
+  Sinusoidal(config).encode(posenc::view(row.data(), std::array<Index, 1>{*config.d_model}),
                             consecutive(p, 1));
   return row;
 }
@@ -86,12 +86,12 @@ TEMPLATE_TEST_CASE("Sinusoidal: the storage of x does not matter", "[property]",
   for (const SinusoidalConfig& config : configs) {
     const Sinusoidal encoder(config);
     check_storages_agree_by_position<S>(
-        config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
+        *config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
     check_storages_agree_by_position<S>(
-        config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.encode(device, x, at); });
+        *config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.encode(device, x, at); });
     const auto at = consecutive(2, 21);
-    check_input_storages_agree(random_values<S, 3>({3, 21, config.d_model}), [&](const auto& x) {
-      auto out = random_values<S, 3>({3, 21, config.d_model});
+    check_input_storages_agree(random_values<S, 3>({3, 21, *config.d_model}), [&](const auto& x) {
+      auto out = random_values<S, 3>({3, 21, *config.d_model});
       encoder.add(out.view(), x, at);
       return out;
     });
@@ -110,9 +110,9 @@ TEMPLATE_TEST_CASE("Sinusoidal: threads do not matter", "[property][threads]", f
   for (const SinusoidalConfig& config : configs) {
     const Sinusoidal encoder(config);
     check_threads_agree_by_position<TestType>(
-        config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
+        *config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
     check_threads_agree_by_position<TestType>(
-        config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.encode(device, x, at); });
+        *config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.encode(device, x, at); });
   }
 }
 
@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("Sinusoidal: parts of the batch and of the sequence make up t
   for (const SinusoidalConfig& config : configs) {
     const Sinusoidal encoder(config);
     check_parts_make_up_the_whole<TestType>(
-        config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
+        *config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
   }
 }
 
@@ -130,7 +130,7 @@ TEMPLATE_TEST_CASE("Sinusoidal: shared positions are the same positions per row"
   for (const SinusoidalConfig& config : configs) {
     const Sinusoidal encoder(config);
     check_shared_positions_are_the_same_per_row<TestType>(
-        config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
+        *config.d_model, [&](const auto& device, auto& x, const auto& at) { encoder.add(device, x, at); });
   }
 }
 
@@ -140,7 +140,7 @@ TEMPLATE_TEST_CASE("Sinusoidal: add is one sum in the compute type, rounded once
   using C = compute_t<S>;
   for (const SinusoidalConfig& config : configs) {
     const Sinusoidal encoder(config);
-    const Index d = config.d_model;
+    const Index d = *config.d_model;
     const auto x = random_values<S, 3>({2, 5, d});
     const auto at = consecutive(3, 5);
     auto expected = x, in_place = x, out = random_values<S, 3>({2, 5, d}, 2), encoded = out;
@@ -168,11 +168,11 @@ TEMPLATE_TEST_CASE("Sinusoidal: scale_vjp is the adjoint of the scale", "[proper
   using S = TestType;
   for (SinusoidalConfig config : configs) {
     for (const posenc::Positions& at : some_positions()) {
-      const auto u = random_values<S, 3>({3, 21, config.d_model});
+      const auto u = random_values<S, 3>({3, 21, *config.d_model});
       config.scale = 0.7;
       const double gradient = Sinusoidal(config).scale_vjp(u.view(), at);
       config.scale = 1.0;
-      auto encoding = random_values<double, 3>({3, 21, config.d_model});
+      auto encoding = random_values<double, 3>({3, 21, *config.d_model});
       Sinusoidal(config).encode(encoding.view(), at);
       CHECK(agree<double>(gradient, dot(u.values, encoding.values), norm(u.values) * norm(encoding.values)));
       check_input_storages_agree(
@@ -233,8 +233,8 @@ TEMPLATE_TEST_CASE("Sinusoidal: a window of a row is that window of the whole ro
     const Sinusoidal encoder(config);
     const auto whole = row_of<C>(config, 77);
     bool agree_everywhere = true;
-    for (Index first = 0; first <= config.d_model; ++first)
-      for (Index columns = 0; columns <= config.d_model - first; columns += 1 + columns / 5) {
+    for (Index first = 0; first <= *config.d_model; ++first)
+      for (Index columns = 0; columns <= *config.d_model - first; columns += 1 + columns / 5) {
         std::vector<C> part(static_cast<std::size_t>(columns) + 1, C{9});
         encoder.encode_row(77, first, columns, part.data());
         std::vector<C> expected(whole.begin() + first, whole.begin() + first + columns);
@@ -407,7 +407,8 @@ TEST_CASE("Sinusoidal: a configuration without a meaning is refused") {
     check_throws<std::invalid_argument>([&] { (void)posenc::sinusoidal_frequencies(config); }, parts);
     check_throws<std::invalid_argument>([&] { (void)Sinusoidal(config, {1.0, 0.5}); }, parts);
   };
-  refuse({}, {"posenc: d_model", "at least 1", "got 0"});
+  refuse({}, {"posenc: d_model", "the width of a row", "got nothing"});
+  refuse({.d_model = 0}, {"d_model", "at least 1", "got 0"});
   refuse({.d_model = -4}, {"d_model", "at least 1", "got -4"});
   refuse({.d_model = 5}, {"d_model", "even number", "odd_dim", "got 5"});
   refuse({.d_model = 4, .base = 0.0}, {"base", "positive finite", "got 0"});

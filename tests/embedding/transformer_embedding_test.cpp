@@ -341,6 +341,12 @@ TEST_CASE("TransformerEmbedding: tables and names must go together") {
             layer.token(), {.position_embedding_type = "sinusoidal", .sinusoidal = {.d_model = 6}});
       },
       {"sinusoidal.d_model", "expected 8", "got 6"});
+  check_throws<std::invalid_argument>(
+      [&] {
+        (void)TransformerEmbedding<float>(
+            layer.token(), {.position_embedding_type = "sinusoidal", .sinusoidal = {.d_model = 0}});
+      },
+      {"sinusoidal.d_model", "expected 8", "got 0"});
   CHECK_NOTHROW(TransformerEmbedding<float>(
       layer.token(), {.position_embedding_type = "sinusoidal", .sinusoidal = {.d_model = 8}}));
   check_throws<std::invalid_argument>(

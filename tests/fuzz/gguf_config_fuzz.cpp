@@ -125,7 +125,7 @@ void use(const posenc::ModelPositions& model) {
   for (const auto& stack : model.stacks)
     for (const auto& layer : stack.layers)
       if (const auto* rotary = std::get_if<posenc::RotaryLayer>(&layer.scheme)) {
-        for (const posenc::Index length : {posenc::Index{1}, rotary->max_position_embeddings}) {
+        for (const posenc::Index length : {posenc::Index{1}, rotary->max_position_embeddings.value_or(0)}) {
           const auto frequencies = rotary->frequencies(length);
           rotary->window.first(frequencies.head_dim, frequencies.rotary_dim());
         }

@@ -29,7 +29,7 @@ void use(const posenc::ModelPositions& model) {
           if (std::isnan(f)) std::abort();
     }
     if (const auto* sinusoidal = std::get_if<posenc::SinusoidalConfig>(&stack.embedding))
-      if (sinusoidal->d_model < 4096 && posenc::sinusoidal_frequencies(*sinusoidal).empty()) std::abort();
+      if (*sinusoidal->d_model < 4096 && posenc::sinusoidal_frequencies(*sinusoidal).empty()) std::abort();
   }
 }
 

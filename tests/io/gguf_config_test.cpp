@@ -122,8 +122,8 @@ bool warns(const ModelPositions& positions, const std::string& part) {
 std::string kinds(const ModelPositions& positions) {
   std::string all;
   for (std::size_t i = 0; i < layers(positions).size(); ++i) {
-    const std::string& type = layers(positions)[i].type;
-    char kind = type == "full_attention" ? 'F' : type.empty() ? 'A' : type == "recurrent" ? 'R' : 'S';
+    const std::optional<std::string>& type = layers(positions)[i].type;
+    char kind = type == "full_attention" ? 'F' : !type ? 'A' : type == "recurrent" ? 'R' : 'S';
     if (!rotates(positions, i)) kind = static_cast<char>(kind - 'A' + 'a');
     all += kind;
   }
@@ -283,6 +283,7 @@ TEST_CASE("GGUF: adjacent pairs for llama, halves for qwen2, as llama.cpp has th
   CHECK(rope(llama).config.head_dim == 64);
   CHECK(rope(llama).config.rope_theta == 500000);
   CHECK(rope(llama).max_position_embeddings == 4096);
+  CHECK_FALSE(rope(llama).config.rotary_dim);
   CHECK(rope(llama).softmax_scale == 1.0);
   CHECK(posenc::rope_type(rope(llama).scaling) == "default");
   const auto f = rope(llama).frequencies(4096);

@@ -74,6 +74,18 @@ TEST_CASE("the base case has nothing to complain about", "[hf_config]") {
   CHECK(first_rotary(llama()).config.head_dim == 16);
 }
 
+TEST_CASE("what a config does not state is absent, not zero or empty", "[hf_config]") {
+  Json config = llama();
+  config.erase("max_position_embeddings");
+  const ModelPositions model = model_positions_from_hf(config);
+  const RotaryLayer layer = first_rotary(model);
+  CHECK_FALSE(layer.max_position_embeddings);
+  CHECK_FALSE(layer.config.rotary_dim);
+  CHECK(first_rotary(llama()).max_position_embeddings == 2048);
+  CHECK_FALSE(model.stacks[0].layers[0].type);  // all layers are alike
+  CHECK_FALSE(model.stacks[0].other_scheme);
+}
+
 TEST_CASE("text that is no JSON, or more than there should be", "[hf_config]") {
   CHECK_THAT(refusal_of_text(""), contains("config.json: expected JSON"));
   CHECK_THAT(refusal_of_text("{\"model_type\": "), contains("config.json: expected JSON"));
@@ -579,7 +591,7 @@ TEST_CASE("the keys of shipped models that the data has no file of", "[hf_config
   REQUIRE(model.stacks.size() == 2);
   CHECK(model.stacks[0].name == "decoder.decoder");
   CHECK(std::get<LearnedEmbedding>(model.stacks[0].embedding).max_len == 1538);
-  CHECK(!model.stacks[1].other_scheme.empty());
+  CHECK(model.stacks[1].other_scheme.has_value());
   const Json moonshine = {{"model_type", "moonshine"},        {"hidden_size", 288},
                           {"encoder_num_hidden_layers", 2},   {"decoder_num_hidden_layers", 3},
                           {"encoder_num_attention_heads", 8}, {"decoder_num_attention_heads", 8},
@@ -674,7 +686,7 @@ TEST_CASE("a family that posenc does not know", "[hf_config]") {
       parts,
       "model_type: expected a family that posenc knows, got \"brand_new_vl\"; its parts are described"));
   parts["text_config"]["model_type"] = "swin";
-  CHECK(!model_positions_from_hf(parts).stacks[0].other_scheme.empty());
+  CHECK(model_positions_from_hf(parts).stacks[0].other_scheme.has_value());
 }
 
 TEST_CASE("the table of families", "[hf_config]") {

@@ -90,7 +90,7 @@ std::string schemes_of(const ModelPositions& model) {
   for (const StackPositions& stack : model.stacks) {
     if (std::holds_alternative<LearnedEmbedding>(stack.embedding)) words.insert("learned");
     if (std::holds_alternative<SinusoidalConfig>(stack.embedding)) words.insert("sinusoidal");
-    if (!stack.other_scheme.empty()) words.insert("(a tower named only)");
+    if (stack.other_scheme) words.insert("(a tower named only)");
     for (const LayerPositions& layer : stack.layers) {
       if (layer.temperature) words.insert("temperature");
       if (std::holds_alternative<AlibiConfig>(layer.scheme)) words.insert("alibi");
@@ -171,8 +171,10 @@ TEST_CASE("every file is described, or refused for a reason that is listed", "[h
     CHECK(!model.stacks.empty());
     for (const StackPositions& stack : model.stacks) {
       INFO(stack.name);
-      if (!stack.other_scheme.empty()) only_partly.insert(file);
+      if (stack.other_scheme) only_partly.insert(file);
+      CHECK(stack.other_scheme != "");
       for (const LayerPositions& layer : stack.layers) {
+        CHECK(layer.type != "");
         if (const auto* alibi = std::get_if<AlibiConfig>(&layer.scheme)) CHECK_NOTHROW(Alibi(*alibi));
         if (layer.temperature) CHECK_NOTHROW(AttentionTemperature(*layer.temperature));
         const auto* rotary = std::get_if<RotaryLayer>(&layer.scheme);
@@ -364,7 +366,7 @@ TEST_CASE("Gemma 4: proportional and wide where global, rows and columns in the 
   CHECK(vision.column_first);
   CHECK(embedding_of<LearnedEmbedding>(tower).max_len == 10240);
   CHECK(model.stacks.size() == 2);
-  CHECK(!stack_of(model_of("Gemma4.json"), "audio_config").other_scheme.empty());
+  CHECK(stack_of(model_of("Gemma4.json"), "audio_config").other_scheme.has_value());
 }
 
 TEST_CASE("Llama 4: every fourth layer has a temperature in place of a rotation", "[hf_config]") {
@@ -689,5 +691,5 @@ TEST_CASE("Qwen2.5-Omni: five models in one file", "[hf_config]") {
   CHECK(rotary_of(stack_of(model, "talker_config")).config.head_dim == 128);
   CHECK(rotary_of(stack_of(model, "thinker_config.vision_config")).config.head_dim == 80);
   CHECK(embedding_of<SinusoidalConfig>(stack_of(model, "thinker_config.audio_config")).d_model == 1280);
-  CHECK(!stack_of(model, "token2wav_config").other_scheme.empty());
+  CHECK(stack_of(model, "token2wav_config").other_scheme.has_value());
 }

@@ -63,8 +63,9 @@ enum class OddDim {
 
 /// The choices in which implementations differ; the defaults are the paper's.
 struct SinusoidalConfig {
-  Index d_model = 0;                                           ///< the width of a row
-  double base = 10000.0;                                       ///< the slowest frequency is about 1 / base
+  std::optional<Index> d_model = std::nullopt;  ///< the width of a row; TransformerEmbedding alone
+                                                ///< can do without: its tokens have one
+  double base = 10000.0;                        ///< the slowest frequency is about 1 / base
   SinusoidExponent exponent = SinusoidExponent::two_i_over_d;  ///< the rule of frequency i
   SinusoidLayout layout = SinusoidLayout::interleaved;         ///< where sine and cosine stand
   SinusoidOrder order = SinusoidOrder::sin_first;              ///< which of them comes first
@@ -77,10 +78,11 @@ struct SinusoidalConfig {
 namespace detail {
 
 inline void require_valid(const SinusoidalConfig& config) {
-  if (config.d_model <= 0) invalid("d_model: expected at least 1, got ", config.d_model);
-  if (config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse)
+  if (!config.d_model) invalid("d_model: expected the width of a row, got nothing");
+  if (*config.d_model <= 0) invalid("d_model: expected at least 1, got ", *config.d_model);
+  if (*config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse)
     invalid("d_model: expected an even number (or an odd_dim rule for the last column), got ",
-            config.d_model);
+            *config.d_model);
   if (!is_positive(config.base)) invalid("base: expected a positive finite number, got ", config.base);
   if (!is_finite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
   if (config.first_position < -largest_position || config.first_position > largest_position)
@@ -93,12 +95,13 @@ inline void require_valid(const SinusoidalConfig& config) {
 /// up for OddDim::longer_first). Throws std::invalid_argument for a configuration that defines none.
 inline std::vector<double> sinusoidal_frequencies(const SinusoidalConfig& config) {
   detail::require_valid(config);
-  const Index half = (config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
+  const Index d_model = *config.d_model,
+              half = (d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
   if (config.exponent == SinusoidExponent::i_over_half_minus_one && half == 1)
-    detail::invalid("d_model: expected at least 4 for the exponent i / (half - 1), got ", config.d_model);
+    detail::invalid("d_model: expected at least 4 for the exponent i / (half - 1), got ", d_model);
   std::vector<double> frequencies;
   for (Index i = 0; i < half; ++i) {
-    const long double exponent = config.exponent == SinusoidExponent::two_i_over_d ? 2.0L * i / config.d_model
+    const long double exponent = config.exponent == SinusoidExponent::two_i_over_d ? 2.0L * i / d_model
                                  : config.exponent == SinusoidExponent::i_over_half_minus_one
                                      ? 1.0L * i / (half - 1)
                                      : 1.0L * i / half;
@@ -118,12 +121,14 @@ class Sinusoidal {
   Sinusoidal(const SinusoidalConfig& config, const std::vector<double>& frequencies)
       : config_(config), angles_(frequencies) {
     detail::require_valid(config);
-    const Index half = (config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
+    const Index half = (*config.d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
     detail::require_equal("frequencies", half, angles_.size());
   }
 
   /// What it was made from.
   const SinusoidalConfig& config() const { return config_; }
+  /// The width of a row.
+  Index d_model() const { return *config_.d_model; }
 
   /// x += PE(at), in place. x: (seq, d_model) or (batch, seq, d_model); `at` has seq positions, shared or per
   /// row. Throws std::invalid_argument where the shapes don't fit. The gradient with respect to x is the
@@ -167,7 +172,7 @@ class Sinusoidal {
   template <scalar_type S = float>
   Eigen::Tensor<S, 2, Eigen::RowMajor> table(Index count, Position first = 0) const {
     const Positions at = consecutive(first, count);
-    Eigen::Tensor<S, 2, Eigen::RowMajor> rows(count, config_.d_model);
+    Eigen::Tensor<S, 2, Eigen::RowMajor> rows(count, d_model());
     encode(rows, at);
     return rows;
   }
@@ -198,8 +203,8 @@ class Sinusoidal {
  private:
   template <class T>
   void require_fit(const View<T, 3>& x, const Positions& at, const char* name) const {
-    if (x.extent(2) != config_.d_model)
-      detail::invalid(name, ": expected ", config_.d_model, " features (d_model) on the last axis, got ",
+    if (x.extent(2) != d_model())
+      detail::invalid(name, ": expected ", d_model(), " features (d_model) on the last axis, got ",
                       x.extent(2));
     detail::require_positions("at", at, x.extent(0), x.extent(1));
   }
@@ -244,8 +249,8 @@ class Sinusoidal {
     alignas(64) std::array<double, std::size_t{block}> encoding;
     for (Index b = 0; b < dy.extent(0); ++b)
       for (Index s = 0; s < dy.extent(1); ++s)
-        for (Index first = 0; first < config_.d_model; first += block) {
-          const Index columns = (std::min)(block, config_.d_model - first);
+        for (Index first = 0; first < d_model(); first += block) {
+          const Index columns = (std::min)(block, d_model() - first);
           detail::load_tile(detail::Tile{b, s, 1, first, columns}.of(dy), gradient.data());
           detail::AngleScratch<double>::with([&](detail::AngleScratch<double>& scratch) {
             encode_row(scratch, at(b, s), first, columns, encoding.data(), 1.0);
@@ -277,7 +282,7 @@ class Sinusoidal {
     const Index pairs = angles_.size(), last = first + columns;
     // Column of pair i: `step` i for the first function of the pair, `step` i + `gap` for the second.
     const Index step = interleaved ? 2 : 1, gap = interleaved ? 1 : pairs;
-    const Index d = config_.d_model, zero = d % 2 != 0 && config_.odd_dim == OddDim::zero_last ? d - 1 : d;
+    const Index d = d_model(), zero = d % 2 != 0 && config_.odd_dim == OddDim::zero_last ? d - 1 : d;
     for (Index i = 0; i < pairs; i += block) {
       const Index n = (std::min)(block, pairs - i);
       const auto meets = [&](Index offset) {

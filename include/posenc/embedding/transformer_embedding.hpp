@@ -26,7 +26,7 @@ inline namespace v0 {
 struct TransformerEmbeddingConfig {
   std::string position_embedding_type = {};  ///< "sinusoidal", "learned" or "none"; there is no default
   double dropout = 0.0;                      ///< the probability of an element to be zeroed in training
-  SinusoidalConfig sinusoidal = {};  ///< for "sinusoidal"; d_model is the token table's and may be left at 0
+  SinusoidalConfig sinusoidal = {};  ///< for "sinusoidal"; d_model is the token table's where it is left out
 };
 
 /// The layer: dropout(scale E[ids] + PE(at)), computed in one pass and rounded once. An immutable value.
@@ -171,8 +171,8 @@ class TransformerEmbedding {
   }
 
   SinusoidalConfig with_width(SinusoidalConfig config) const {
-    if (config.d_model == 0) config.d_model = token_.d_model();
-    detail::require_equal("sinusoidal.d_model", token_.d_model(), config.d_model);
+    if (!config.d_model) config.d_model = token_.d_model();
+    detail::require_equal("sinusoidal.d_model", token_.d_model(), *config.d_model);
     return config;
   }
 

@@ -228,7 +228,7 @@ class HfReader : private HfRopeReader {
       s.refuse("model_type", "expected a family that posenc knows, or rope_theta, got ", shown_type);
     s.warn("model_type", "expected a family that posenc knows, got ", shown_type,
            "; read by its keys, and the pairing is unknown");
-    static constexpr HfFamily plain{.names = "", .scheme = HfScheme::rope, .rope_theta = 0};
+    static constexpr HfFamily plain{.names = "", .scheme = HfScheme::rope, .rope_theta = std::nullopt};
     rope(s, plain, "", stack);
   }
 
@@ -291,7 +291,7 @@ class HfReader : private HfRopeReader {
     if (!detail::is_finite(layer.config.rope_theta))
       s.refuse("rope_ratio", "expected a number, got ", *ratio);
     layer.pairing = family.pairing;
-    layer.max_position_embeddings = context_length(s).value_or(0);
+    layer.max_position_embeddings = context_length(s);
     add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
   }
 
@@ -511,8 +511,9 @@ class HfReader : private HfRopeReader {
       config.padding_idx = padding_idx(s, 1);
     if (kind == HfSinusoid::mask_free_fairseq) config.first_position = 2;
     const Index least = config.exponent == SinusoidExponent::i_over_half_minus_one ? 4 : 2;
-    if (config.d_model < least || (config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse))
-      s.refuse("d_model", "expected an even number of at least ", least, ", got ", config.d_model);
+    const Index width = *config.d_model;
+    if (width < least || (width % 2 != 0 && config.odd_dim == OddDim::refuse))
+      s.refuse("d_model", "expected an even number of at least ", least, ", got ", width);
     return config;
   }
 
@@ -557,7 +558,7 @@ class HfReader : private HfRopeReader {
       layer.config = {.head_dim = head_dim(s, name)};
       require_width(s, layer.config);
       layer.pairing = family.pairing;
-      layer.max_position_embeddings = context_length(s).value_or(0);
+      layer.max_position_embeddings = context_length(s);
       return add_stack({.name = stack, .embedding = {}, .layers = alike(layers, layer)});
     }
     if (kind && *kind != "absolute")
@@ -663,8 +664,7 @@ class HfReader : private HfRopeReader {
     RopeBase base{&mine,        name, layer.config.head_dim, family.rope_theta, true,
                   std::nullopt, 1,    std::nullopt,          std::nullopt};
     if (const auto theta = s.number("rope_theta")) base.rope_theta = *theta;
-    if (const auto table_size = s.integer("max_position_embeddings", 1, largest_config_length))
-      layer.max_position_embeddings = *table_size;
+    layer.max_position_embeddings = s.integer("max_position_embeddings", 1, largest_config_length);
     std::string key;
     if (const HfJson* parameters = rope_object(s, &key)) {
       HfSection p(*parameters, s.where(key), out_.warnings);
@@ -673,8 +673,9 @@ class HfReader : private HfRopeReader {
       if (const auto theta = p.number("rope_theta")) base.rope_theta = *theta;
       unused(p, "default");
     }
-    if (!(base.rope_theta > 0)) s.refuse("rope_theta", "expected a positive number, got ", base.rope_theta);
-    layer.config.rope_theta = base.rope_theta;
+    if (!base.rope_theta) s.refuse("rope_theta", "expected a number, got nothing");
+    if (!(*base.rope_theta > 0)) s.refuse("rope_theta", "expected a positive number, got ", *base.rope_theta);
+    layer.config.rope_theta = *base.rope_theta;
     layer.pairing = family.pairing;
     layer.axes = family.axes;
     layer.axis_count = is_one_of(name, {"vjepa2", "minimax_m3_vl_vision"}) ? 3 : 2;

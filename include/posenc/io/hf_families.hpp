@@ -69,8 +69,8 @@ struct HfFamily {
   std::string_view names;
   HfScheme scheme = HfScheme::composite;
   std::optional<Pairing> pairing = std::nullopt;
-  double rope_theta =
-      10000;  ///< 0: the file has to say, because transformers' default is not what released models use
+  std::optional<double> rope_theta =
+      10000;  ///< none: the file has to say, because transformers' default is not what released models use
   double partial_rotary_factor = 1;
   AxisLayout axes = AxisLayout::one;
   HfLayers layers = HfLayers::all;
@@ -135,16 +135,19 @@ inline constexpr HfFamily hf_families[] = {
      .rope_theta = 5e6},
     {.names = "nanochat", .scheme = HfScheme::rope, .pairing = Pairing::half},
     {.names = "clvp_encoder", .scheme = HfScheme::rope, .pairing = Pairing::half},
-    {.names = "laguna mellum zaya", .scheme = HfScheme::rope, .pairing = Pairing::half, .rope_theta = 0},
+    {.names = "laguna mellum zaya",
+     .scheme = HfScheme::rope,
+     .pairing = Pairing::half,
+     .rope_theta = std::nullopt},
     {.names = "step3p7 step3p5",
      .scheme = HfScheme::rope,
      .pairing = Pairing::half,
-     .rope_theta = 0,
+     .rope_theta = std::nullopt,
      .layers = HfLayers::theta_list},
     {.names = "mimo_v2_flash",
      .scheme = HfScheme::rope,
      .pairing = Pairing::half,
-     .rope_theta = 0,
+     .rope_theta = std::nullopt,
      .layers = HfLayers::hybrid_pattern},
     {.names = "nemotron_nas deci",
      .scheme = HfScheme::rope,
@@ -231,7 +234,7 @@ inline constexpr HfFamily hf_families[] = {
     {.names = "gemma4_text gemma4 gemma4_unified_text gemma4_unified diffusion_gemma_text diffusion_gemma",
      .scheme = HfScheme::rope,
      .pairing = Pairing::half,
-     .rope_theta = 0},
+     .rope_theta = std::nullopt},
     {.names = "modernbert modernbert_decoder",
      .scheme = HfScheme::rope,
      .pairing = Pairing::half,
@@ -246,7 +249,7 @@ inline constexpr HfFamily hf_families[] = {
      .period = 4},
 
     // (2i, 2i + 1).
-    {.names = "cohere", .scheme = HfScheme::rope, .pairing = Pairing::adjacent, .rope_theta = 0},
+    {.names = "cohere", .scheme = HfScheme::rope, .pairing = Pairing::adjacent, .rope_theta = std::nullopt},
     {.names = "ernie4_5 ernie4_5_moe blt_patcher blt_global_transformer blt_local_encoder blt_local_decoder",
      .scheme = HfScheme::rope,
      .pairing = Pairing::adjacent,
@@ -317,7 +320,7 @@ inline constexpr HfFamily hf_families[] = {
     {.names = "qwen3_5 qwen3_5_moe",
      .scheme = HfScheme::rope,
      .pairing = Pairing::half,
-     .rope_theta = 0,
+     .rope_theta = std::nullopt,
      .partial_rotary_factor = 0.25,
      .axes = AxisLayout::interleaved,
      .layers = HfLayers::full_interval,
@@ -330,7 +333,7 @@ inline constexpr HfFamily hf_families[] = {
     {.names = "cohere_compass",
      .scheme = HfScheme::rope,
      .pairing = Pairing::half,
-     .rope_theta = 0,
+     .rope_theta = std::nullopt,
      .axes = AxisLayout::interleaved},
     {.names = "ernie4_5_vl_moe",
      .scheme = HfScheme::rope,
@@ -343,7 +346,10 @@ inline constexpr HfFamily hf_families[] = {
     {.names = "deepseek_v3 deepseek_v32 kimi_k2 glm4_moe_lite axk1 axk2 mistral4 youtu",
      .scheme = HfScheme::mla,
      .pairing = Pairing::adjacent_to_half},
-    {.names = "glm_moe_dsa", .scheme = HfScheme::mla, .pairing = Pairing::adjacent_to_half, .rope_theta = 0},
+    {.names = "glm_moe_dsa",
+     .scheme = HfScheme::mla,
+     .pairing = Pairing::adjacent_to_half,
+     .rope_theta = std::nullopt},
     {.names = "longcat_flash",
      .scheme = HfScheme::mla,
      .pairing = Pairing::adjacent_to_half,

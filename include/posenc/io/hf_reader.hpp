@@ -25,18 +25,21 @@ inline constexpr Index largest_config_length = Index{1} << 40;  ///< context len
 
 namespace detail {
 
-/// Sizes that transformers fills in where a config.json does not state them. 0: it has to.
+/// Sizes that transformers fills in where a config.json does not state them. None: it has to.
 struct HfSizes {
   std::string_view name;
-  Index layers = 0, hidden = 0, heads = 0, head_dim = 0;
+  std::optional<Index> layers, hidden, heads, head_dim;
 };
 inline constexpr HfSizes hf_sizes[] = {
-    {"llama", 32, 4096, 32, 0},    {"qwen2", 32, 4096, 32, 0},         {"gemma", 28, 3072, 16, 256},
-    {"gemma2", 26, 2304, 8, 256},  {"gemma3_text", 26, 2304, 8, 256},  {"qwen3", 32, 4096, 32, 128},
-    {"qwen3_vl", 0, 0, 0, 128},    {"qwen3_vl_text", 0, 0, 0, 128},    {"gpt_oss", 36, 2880, 64, 64},
-    {"qwen3_next", 0, 0, 0, 256},  {"qwen3_5", 0, 0, 0, 256},          {"qwen3_5_text", 0, 0, 0, 256},
-    {"qwen3_5_moe", 0, 0, 0, 256}, {"qwen3_5_moe_text", 0, 0, 0, 256}, {"helium", 0, 0, 0, 128},
-    {"seed_oss", 0, 0, 0, 128},    {"glm4_moe", 0, 0, 0, 128},         {"qwen2_vl_vision", 32, 1280, 16, 0}};
+    {"llama", 32, 4096, 32, {}},       {"qwen2", 32, 4096, 32, {}},
+    {"gemma", 28, 3072, 16, 256},      {"gemma2", 26, 2304, 8, 256},
+    {"gemma3_text", 26, 2304, 8, 256}, {"qwen3", 32, 4096, 32, 128},
+    {"qwen3_vl", {}, {}, {}, 128},     {"qwen3_vl_text", {}, {}, {}, 128},
+    {"gpt_oss", 36, 2880, 64, 64},     {"qwen3_next", {}, {}, {}, 256},
+    {"qwen3_5", {}, {}, {}, 256},      {"qwen3_5_text", {}, {}, {}, 256},
+    {"qwen3_5_moe", {}, {}, {}, 256},  {"qwen3_5_moe_text", {}, {}, {}, 256},
+    {"helium", {}, {}, {}, 128},       {"seed_oss", {}, {}, {}, 128},
+    {"glm4_moe", {}, {}, {}, 128},     {"qwen2_vl_vision", 32, 1280, 16, {}}};
 
 /// A key whose name says that it is about positions.
 inline bool looks_positional(std::string_view key) {
@@ -111,12 +114,12 @@ class HfReaderBase {
       if (sizes.name == name) return &sizes;
     return nullptr;
   }
-  Index size_or_default(HfSection& s, std::string_view key, std::optional<Index> stated, Index fallback,
-                        std::string_view name) {
+  Index size_or_default(HfSection& s, std::string_view key, std::optional<Index> stated,
+                        std::optional<Index> fallback, std::string_view name) {
     if (stated) return *stated;
-    if (fallback == 0) s.refuse(key, "expected an integer, got nothing");
-    s.warn(key, "not stated; ", fallback, ", the default of ", std::string(name));
-    return fallback;
+    if (!fallback) s.refuse(key, "expected an integer, got nothing");
+    s.warn(key, "not stated; ", *fallback, ", the default of ", std::string(name));
+    return *fallback;
   }
 
   std::optional<Index> layer_count_or_none(HfSection& s) {
@@ -126,7 +129,8 @@ class HfReaderBase {
   }
   Index layer_count(HfSection& s, std::string_view name) {
     const HfSizes* sizes = sizes_of(name);
-    return size_or_default(s, "num_hidden_layers", layer_count_or_none(s), sizes ? sizes->layers : 0, name);
+    return size_or_default(s, "num_hidden_layers", layer_count_or_none(s),
+                           sizes ? sizes->layers : std::nullopt, name);
   }
   Index count(HfSection& s, std::string_view key) {
     const std::optional<Index> value = s.integer(key, 1, largest_config_layers);
@@ -143,7 +147,7 @@ class HfReaderBase {
                            s.integer_of_any({"vt_hidden_size", "hidden_size", "n_embd", "n_embed", "d_model",
                                              "dim", "width", "emb_dim", "embed_dim", "encoder_hidden_size"},
                                             1, largest_config_width),
-                           sizes ? sizes->hidden : 0, name);
+                           sizes ? sizes->hidden : std::nullopt, name);
   }
   Index head_count(HfSection& s, std::string_view name) {
     const HfSizes* sizes = sizes_of(name);
@@ -152,15 +156,15 @@ class HfReaderBase {
         s.integer_of_any({"vt_num_attention_heads", "num_attention_heads", "n_head", "n_heads", "num_heads",
                           "attention_heads", "heads", "encoder_attention_heads"},
                          1, largest_config_width),
-        sizes ? sizes->heads : 0, name);
+        sizes ? sizes->heads : std::nullopt, name);
   }
   Index head_dim(HfSection& s, std::string_view name) {
     if (const auto stated =
             s.integer_of_any({"head_dim", "attention_head_dim", "kv_channels"}, 1, largest_config_head_dim))
       return *stated;
-    if (const HfSizes* sizes = sizes_of(name); sizes != nullptr && sizes->head_dim != 0) {
-      s.warn("head_dim", "not stated; ", sizes->head_dim, ", the default of ", std::string(name));
-      return sizes->head_dim;
+    if (const HfSizes* sizes = sizes_of(name); sizes != nullptr && sizes->head_dim) {
+      s.warn("head_dim", "not stated; ", *sizes->head_dim, ", the default of ", std::string(name));
+      return *sizes->head_dim;
     }
     const auto attention = s.integer("qkv_hidden_size", 1, largest_config_width);  // Kimi K3's tower
     const Index hidden = attention ? *attention : hidden_size(s, name), heads = head_count(s, name);
@@ -189,8 +193,9 @@ class HfReaderBase {
       invalid(stack.name, ": expected at most ", largest_config_layers, " layers in all, got ", layers_);
     out_.stacks.push_back(std::move(stack));
   }
-  static std::vector<LayerPositions> alike(Index layers, const Scheme& scheme, const std::string& type = {}) {
-    return std::vector<LayerPositions>(static_cast<std::size_t>(layers), {.type = type, .scheme = scheme});
+  static std::vector<LayerPositions> alike(Index layers, const Scheme& scheme) {
+    return std::vector<LayerPositions>(static_cast<std::size_t>(layers),
+                                       {.type = std::nullopt, .scheme = scheme});
   }
   static std::string part_name(const std::string& stack, const std::string& part) {
     return stack == "model" ? part : stack + "." + part;

@@ -51,7 +51,7 @@ class HfRopeReader : protected HfReaderBase {
     const HfFamily* family;
     std::string name;
     Index head_dim;
-    double rope_theta;
+    std::optional<double> rope_theta;  ///< what the stack states, else the family's, which may have none
     bool theta_stated;
     std::optional<double> partial;  ///< stated outside of rope_parameters
     double default_partial;
@@ -62,8 +62,9 @@ class HfRopeReader : protected HfReaderBase {
   };
 
   RopeBase rope_base(HfSection& s, const HfFamily& family, const std::string& name) {
-    RopeBase base{&family,      name,        0, 0, false, std::nullopt, family.partial_rotary_factor,
-                  std::nullopt, std::nullopt};
+    RopeBase base{
+        &family,      name,        0, std::nullopt, false, std::nullopt, family.partial_rotary_factor,
+        std::nullopt, std::nullopt};
     base.head_dim = name == "clvp_encoder" ? hidden_size(s, name) / head_count(s, name) : head_dim(s, name);
     const std::optional<double> theta =
         s.peek("rope_theta") != nullptr && s.peek("rope_theta")->is_array()
@@ -71,7 +72,7 @@ class HfRopeReader : protected HfReaderBase {
             : s.number_of_any({"rope_theta", "rotary_emb_base", "rope_embedding_base",
                                "rotary_embedding_base", "rotary_base"});
     base.theta_stated = theta.has_value();
-    base.rope_theta = theta.value_or(family.rope_theta);
+    base.rope_theta = theta ? theta : family.rope_theta;
     base.partial =
         s.number_of_any({"partial_rotary_factor", "rotary_pct", "rope_pct", "rotary_emb_fraction"});
     if (base.partial && !(*base.partial > 0 && *base.partial <= 1))
@@ -100,7 +101,7 @@ class HfRopeReader : protected HfReaderBase {
     HfSection& p = d != nullptr ? *d : empty;
     RotaryLayer layer;
     layer.pairing = base.family->pairing;
-    layer.max_position_embeddings = base.context.value_or(0);
+    layer.max_position_embeddings = base.context;
     layer.negated = base.name == "nanochat";
 
     const std::string type = scaling_type(p, base);
@@ -179,16 +180,16 @@ class HfRopeReader : protected HfReaderBase {
   double theta(HfSection& s, HfSection& p, const RopeBase& base) {
     const auto own = p.number("rope_theta");
     if (own && base.theta_stated && *own != base.rope_theta)
-      s.warn("rope_theta", base.rope_theta, " contradicts ", p.where("rope_theta"), ", which is ", *own,
+      s.warn("rope_theta", *base.rope_theta, " contradicts ", p.where("rope_theta"), ", which is ", *own,
              " and won");
     const bool fixed = is_one_of(base.name, {"gptj", "codegen", "roformer"});  // they have no key for it
     if (!own && !base.theta_stated && !fixed) {
-      if (base.rope_theta == 0)
+      if (!base.rope_theta)
         s.refuse("rope_theta", "expected a number, got nothing",
                  base.name.empty() ? "" : ", and what transformers fills in is not what released models use");
-      s.warn("rope_theta", "not stated; ", base.rope_theta, ", the default of ", base.name);
+      s.warn("rope_theta", "not stated; ", *base.rope_theta, ", the default of ", base.name);
     }
-    const double value = own.value_or(base.rope_theta);
+    const double value = own ? *own : *base.rope_theta;
     if (!detail::is_positive(value))
       (own ? p : s).refuse("rope_theta", "expected a positive number, got ", value);
     return value;
@@ -428,9 +429,12 @@ class HfRopeReader : protected HfReaderBase {
   }
 
   struct Kinds {
-    std::vector<std::string> types;
+    std::vector<std::string> types;  ///< all empty where the file tells none apart
     std::vector<bool> rotates;
   };
+  static std::optional<std::string> named(const std::string& type) {
+    return type.empty() ? std::nullopt : std::optional<std::string>(type);
+  }
   static bool attends_with_positions(const std::string& type) {
     return !is_one_of(type, {"linear_attention", "mamba", "mamba2", "conv", "recurrent", "cross_attention",
                              "linear", "nope", "no_op"});
@@ -639,18 +643,18 @@ class HfRopeReader : protected HfReaderBase {
       const std::string& type = kinds.types[i];
       if (!kinds.rotates[i]) {
         result.layers.push_back(
-            {.type = type, .scheme = NoPositionLayer{}, .temperature = nope_temperature(s, name)});
+            {.type = named(type), .scheme = NoPositionLayer{}, .temperature = nope_temperature(s, name)});
         continue;
       }
       std::string id = type;
       RopeBase mine = base;
       if (thetas) {
         if ((*thetas)[i] == 0) {
-          result.layers.push_back({.type = type, .scheme = NoPositionLayer{}});
+          result.layers.push_back({.type = named(type), .scheme = NoPositionLayer{}});
           continue;
         }
         mine.rope_theta = (*thetas)[i], mine.theta_stated = true;
-        id += concat(" ", mine.rope_theta);
+        id += concat(" ", (*thetas)[i]);
       }
       if (partials) {
         mine.partial = (*partials)[i];
@@ -689,7 +693,7 @@ class HfRopeReader : protected HfReaderBase {
   /// The layer of a kind, from flat or nested parameters and the old spellings of both.
   LayerPositions one_layer(HfSection& s, RopeBase base, const std::string& type, const HfJson* parameters,
                            const std::string& key) {
-    LayerPositions layer{.type = type, .scheme = NoPositionLayer{}};
+    LayerPositions layer{.type = named(type), .scheme = NoPositionLayer{}};
     const bool global = type != "sliding_attention";
     const bool gemma4 = is_one_of(base.name, {"gemma4_text", "gemma4", "gemma4_unified_text",
                                               "gemma4_unified", "diffusion_gemma_text", "diffusion_gemma"});
@@ -865,7 +869,7 @@ class HfRopeReader : protected HfReaderBase {
     RopeBase base{&mine,
                   name,
                   whole,
-                  theta.value_or(mine.rope_theta),
+                  theta ? theta : mine.rope_theta,
                   theta.has_value(),
                   std::nullopt,
                   1,
@@ -878,7 +882,7 @@ class HfRopeReader : protected HfReaderBase {
     if (s.boolean("mla_use_nope").value_or(false)) {
       StackPositions result{.name = stack, .embedding = {}, .layers = {}};
       for (const std::string& type : kinds.types)
-        result.layers.push_back({.type = type, .scheme = NoPositionLayer{}});
+        result.layers.push_back({.type = named(type), .scheme = NoPositionLayer{}});
       s.warn("mla_use_nope", "true: no layer turns, and qk_rope_head_dim is a width alone");
       return add_stack(std::move(result));
     }
@@ -893,7 +897,7 @@ class HfRopeReader : protected HfReaderBase {
     turning.window = Window::trailing();
     StackPositions result{.name = stack, .embedding = {}, .layers = {}};
     for (std::size_t i = 0; i < kinds.types.size(); ++i) {
-      layer.type = kinds.types[i];
+      layer.type = named(kinds.types[i]);
       if (kinds.rotates[i])
         layer.scheme = turning;
       else

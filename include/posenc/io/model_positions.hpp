@@ -42,7 +42,8 @@ struct RotaryLayer {
   std::vector<Index> sections = {};       ///< of AxisLayout::sections, interleaved and ernie, in pairs
   std::vector<double> freq_factors = {};  ///< divisors from a GGUF tensor, one per pair, or none
   double softmax_scale = 1.0;             ///< multiplies 1/sqrt(head_dim): DeepSeek's YaRN correction
-  Index max_position_embeddings = 0;      ///< the context the model is meant for; 0: not stated
+  std::optional<Index> max_position_embeddings =
+      std::nullopt;  ///< the context the model is meant for, where it is stated
 
   bool negated = false;            ///< turns the other way: nanochat
   bool rotates_values = false;     ///< v as well: CLVP, RoFormer's rotary_value
@@ -71,7 +72,8 @@ struct NoPositionLayer {};
 
 /// What one layer, or a run of equal ones, does with position.
 struct LayerPositions {
-  std::string type;  ///< "full_attention", "sliding_attention", ... or empty where all layers are alike
+  std::optional<std::string>
+      type;  ///< "full_attention", "sliding_attention", ... where not all layers are alike
   /// The scheme with its numbers.
   std::variant<NoPositionLayer, RotaryLayer, AlibiConfig, RelativeBucketsLayer> scheme;
   std::optional<AttentionTemperatureConfig> temperature = std::nullopt;  ///< multiplies the queries
@@ -94,7 +96,8 @@ struct StackPositions {
   std::string name;                                                            ///< which part of the model
   std::variant<std::monostate, LearnedEmbedding, SinusoidalConfig> embedding;  ///< what is added at the input
   std::vector<LayerPositions> layers;                                          ///< from the first to the last
-  std::string other_scheme = {};  ///< a scheme that posenc has no type for, in words; `layers` is empty then
+  std::optional<std::string> other_scheme =
+      std::nullopt;  ///< a scheme that posenc has no type for, in words; `layers` is empty then
 };
 
 /// The whole model.
