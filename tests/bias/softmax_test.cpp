@@ -144,9 +144,64 @@ TEST_CASE("any function is a bias, and none at all", "[softmax][unit]") {
   auto p = scores;
   softmax(p.view(), window, q, k, {.causal = true});
   CHECK(worst(p, definition(biased(scores, window, q, k, {.causal = true}), 21)) <= 3e-7);
-  p = scores;
-  softmax(p.view(), NoBias{}, q, k);
-  CHECK(worst(p, definition(biased(scores, NoBias{}, q, k, {}), 21)) <= 3e-7);
+  for (const double scale : {1.0, 0.25}) {
+    p = scores;
+    softmax(p.view(), NoBias{}, q, k, {.scale = scale});
+    CHECK(worst(p, definition(biased(scores, NoBias{}, q, k, {.scale = scale}), 21)) <= 3e-7);
+  }
+  // A function is asked about each head, and about the positions of each row of the batch.
+  const auto parity = [](Index h, Position i, Position j) {
+    return double(h + 1) * ((i + j) % 2 == 0 ? 0.5 : -0.5) * double(j % 5);
+  };
+  const auto square = random_values<float, 4>({2, 3, 19, 19});
+  p = square;
+  softmax(p.view(), parity, scattered(), scattered(), {.scale = 0.5});
+  CHECK(worst(p, definition(biased(square, parity, scattered(), scattered(), {.scale = 0.5}), 19)) <= 3e-7);
+  // And in rows that are longer than the buffer.
+  const auto steps = [](Index, Position, Position j) { return j < 4096 ? 0.0 : 4.0; };
+  const auto wide = random_values<float, 4>({1, 1, 1, 4100});
+  p = wide;
+  softmax(p.view(), steps, consecutive(0, 1), consecutive(0, 4100));
+  CHECK(worst(p, definition(biased(wide, steps, consecutive(0, 1), consecutive(0, 4100), {}), 4100)) <= 3e-7);
+}
+
+TEST_CASE("scores of any size have probabilities, and those of a row sum to one", "[softmax][property]") {
+  for (const float most : {-3e38f, -1000.0f, 89.0f, 1000.0f, 3e38f}) {
+    Values<float, 4> p{{1, 1, 1, 3}, {most, most - 1, most}};
+    const auto scores = p;
+    softmax(p.view(), NoBias{}, consecutive(0, 1), consecutive(0, 3));
+    INFO(most);
+    CHECK(worst(p, definition(biased(scores, NoBias{}, consecutive(0, 1), consecutive(0, 3), {}), 3)) <=
+          3e-7);
+  }
+}
+
+TEST_CASE("keys of a cache that begins late are hidden by their positions", "[softmax][unit]") {
+  // A window of the last 6 keys: positions 100 .. 105, queries 101 .. 104; the same as from 0 on.
+  const auto scores = random_values<float, 4>({1, 2, 4, 6});
+  for (const Position start : {Position{100}, Position{-7}, Position{1} << 40}) {
+    const Positions q = consecutive(start + 1, 4), k = consecutive(start, 6);
+    auto p = scores, expected = scores;
+    softmax(p.view(), Alibi(2), q, k, {.causal = true});
+    softmax(expected.view(), Alibi(2), consecutive(1, 4), consecutive(0, 6), {.causal = true});
+    CHECK(same_bits(p, expected));
+    for (Index h = 0; h < 2; ++h)
+      for (Index i = 0; i < 4; ++i)
+        for (Index j = 0; j < 6; ++j) CHECK((p.view()(0, h, i, j) > 0) == (j <= i + 1));
+  }
+}
+
+TEST_CASE("a query far from all others does not change the biases of its neighbours", "[softmax][unit]") {
+  const std::vector<Position> ids{5, Position{1} << 52, 6, -(Position{1} << 52), 7};
+  const auto scores = random_values<double, 4>({1, 2, 5, 9});
+  const Positions k = consecutive(0, 9);
+  auto together = scores;
+  softmax(together.view(), Alibi(2), position_ids(ids), k);
+  for (Index i = 0; i < 5; ++i) {
+    auto alone = posenc_test::values_of(scores.view().slice(2, i, 1));
+    softmax(alone.view(), Alibi(2), consecutive(ids[static_cast<std::size_t>(i)], 1), k);
+    CHECK(same_bits(alone, posenc_test::values_of(together.view().slice(2, i, 1))));
+  }
 }
 
 TEST_CASE("what is hidden never leaks, and a query that sees nothing gets zeros", "[softmax][property]") {
@@ -168,6 +223,22 @@ TEST_CASE("what is hidden never leaks, and a query that sees nothing gets zeros"
     CHECK(same_bits(p, clean));
     for (Index h = 0; h < 2; ++h)
       for (Index j = 0; j < 6; ++j) CHECK(p.view()(0, h, 0, j) == 0.0);
+  }
+  // The same where the keys come in any order, and where the bias hides them.
+  const Positions ids = position_ids(std::vector<Position>{0, 1, 2, 3, 4, 5});
+  const auto hiding = [&](Index h, Position i, Position j) {
+    return j > i ? -infinity : alibi.value(h, i, j);
+  };
+  for (const double poison : {nan, infinity, -infinity, 1e308}) {
+    auto p = scores;
+    for (Index h = 0; h < 2; ++h)
+      for (Index i = 0; i < 4; ++i)
+        for (Index j = i; j < 6; ++j) p.view()(0, h, i, j) = poison;
+    auto by_bias = p;
+    softmax(p.view(), alibi, q, ids, {.causal = true});
+    CHECK(same_bits(p, clean));
+    softmax(by_bias.view(), hiding, q, k);
+    CHECK(same_bits(by_bias, clean));
   }
   for (Index j = 0; j < 6; ++j) scores.view()(0, 1, 3, j) = -infinity;  // seen, and no probability
   softmax(scores.view(), alibi, q, k, {.causal = true});

@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <numbers>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -152,10 +154,17 @@ TEST_CASE("YaRN: which attention factor wins, and DeepSeek's softmax scale apart
   scaling.mscale_all_dim = 1.0;
   CHECK(factor() == 1.0);
   CHECK(yarn_softmax_scale(scaling) == Approx(1.8738542071).epsilon(1e-10));
+  scaling.mscale = 0.707, scaling.mscale_all_dim = std::nullopt;
+  CHECK(factor() == Approx(0.1 * std::log(40.0) + 1));
+  scaling.mscale = std::nullopt, scaling.mscale_all_dim = 0.707;
+  CHECK(factor() == Approx(0.1 * std::log(40.0) + 1));
   scaling.mscale = 0.707, scaling.mscale_all_dim = 1.0;
+  CHECK(yarn_softmax_scale(scaling) == Approx(1.8738542071).epsilon(1e-10));  // of mscale_all_dim alone
   CHECK(factor() == Approx((0.0707 * std::log(40.0) + 1) / (0.1 * std::log(40.0) + 1)));
   scaling.attention_factor = 0.5;
   CHECK(factor() == 0.5);
+  for (const double s : {0.25, 1.0}) CHECK(yarn_magnitude(s, 0.5) == 1.0);
+  CHECK(yarn_magnitude(40, 0.5) == Approx(0.05 * std::log(40.0) + 1));
 }
 
 TEST_CASE("YaRN refuses what it can't scale") {
@@ -279,6 +288,14 @@ TEST_CASE("Llama 3: golden points of two models, three bands") {
     const bool kept = 8192 * plain[i] / (2 * std::numbers::pi) >= 1;
     CHECK(step.inv_freq[i] == (kept ? plain[i] : plain[i] / 8));
   }
+  // A pair of exactly so many turns is fast.
+  const RotaryFrequencies four_turns{.head_dim = 2, .inv_freq = {2 * std::numbers::pi * 4 / 8192}};
+  for (const double low : {1.0, 4.0})
+    CHECK(llama3_scaled(four_turns, {.factor = 8,
+                                     .low_freq_factor = low,
+                                     .high_freq_factor = 4,
+                                     .original_max_position_embeddings = 8192})
+              .inv_freq == four_turns.inv_freq);
   check_throws<std::invalid_argument>([&] { bands(4, 1); }, {"high_freq_factor", "1", "4"});
   check_throws<std::invalid_argument>([] { llama3_scaled(rotary_frequencies(llama), {.factor = 8}); },
                                       {"original_max_position_embeddings"});
@@ -304,11 +321,17 @@ TEST_CASE("proportional: exponent over the head, a tail of pairs that don't turn
                                  {.partial_rotary_factor = 0.5});
       },
       {"partial_rotary_factor", "ProportionalConfig"});
+  for (const double part : {-0.25, 1.25})
+    check_throws<std::invalid_argument>(
+        [&] { proportional_frequencies(llama, {.partial_rotary_factor = part}); },
+        {"partial_rotary_factor", "[0, 1]"});
 }
 
 TEST_CASE("explicit frequencies: multipliers, periods and divisors are three things") {
   const std::vector<double> list{1.0, 0.5, 0.25};
   CHECK(frequencies_from_inv_freq(6, list).inv_freq == list);
+  CHECK(frequencies_from_inv_freq(6, list).attention_factor == 1.0);
+  CHECK(frequencies_from_inv_freq(6, list, 1.5).attention_factor == 1.5);
   CHECK(frequencies_from_periods(6, list).inv_freq == std::vector<double>{1, 2, 4});
   const std::vector<double> still{1.0, posenc_test::infinity};  // MLX's way to leave a pair alone
   CHECK(frequencies_from_periods(4, still).inv_freq == std::vector<double>{1, 0});
@@ -316,6 +339,9 @@ TEST_CASE("explicit frequencies: multipliers, periods and divisors are three thi
   const auto divided = divided_frequencies(plain, list);
   for (std::size_t i = 0; i < 3; ++i) CHECK(divided.inv_freq[i] == plain.inv_freq[i] / list[i]);
   check_throws<std::invalid_argument>([&] { divided_frequencies(plain, still); }, {"freq_factors", "3", "2"});
+  for (const double wrong : {0.0, posenc_test::quiet_nan})
+    check_throws<std::invalid_argument>([&] { divided_frequencies(plain, std::vector<double>{1, wrong, 1}); },
+                                        {"freq_factors[1]"});
   check_throws<std::invalid_argument>([] { frequencies_from_periods(4, std::vector<double>{1, 0}); },
                                       {"periods[1]"});
 }
@@ -331,9 +357,31 @@ TEST_CASE("by name at run time each scheme is what its own function gives") {
         dynamic_ntk_frequencies(llama, dynamic, 500).inv_freq);
   CHECK(scaled_frequencies(llama, NtkAlphaConfig{50}, 5).inv_freq ==
         ntk_alpha_frequencies(llama, 50).inv_freq);
-  CHECK(rope_type(yarn) == "yarn");
-  CHECK(rope_type(Llama3Config{}) == "llama3");
-  CHECK(rope_type(GgmlYarnConfig{}) == "yarn (ggml)");
-  CHECK(depends_on_length(dynamic));
-  CHECK_FALSE(depends_on_length(yarn));
+  const Llama3Config llama3{.factor = 8, .original_max_position_embeddings = 8192};
+  CHECK(scaled_frequencies(llama, llama3, 5).inv_freq ==
+        llama3_scaled(rotary_frequencies(llama), llama3).inv_freq);
+  const ProportionalConfig proportional{.partial_rotary_factor = 0.25};
+  CHECK(scaled_frequencies(llama, proportional, 5).inv_freq ==
+        proportional_frequencies(llama, proportional).inv_freq);
+  const GgmlYarnConfig ggml{.freq_scale = 0.1, .n_ctx_orig = 2048, .ext_factor = 1};
+  CHECK(scaled_frequencies(llama, ggml, 5).inv_freq == ggml_yarn_frequencies(llama, ggml).inv_freq);
+  LongRopeConfig longrope{.original_max_position_embeddings = 2048};
+  for (int i = 0; i < 64; ++i) longrope.short_factor.push_back(2), longrope.long_factor.push_back(3);
+  for (const auto& [length, choice] :
+       {std::pair{2048, LongRopeChoice::short_factor}, {2049, LongRopeChoice::long_factor}})
+    CHECK(scaled_frequencies(llama, longrope, length).inv_freq ==
+          longrope_frequencies(llama, longrope, choice).inv_freq);
+  const std::vector<std::pair<RotaryScaling, const char*>> names{{DefaultScaling{}, "default"},
+                                                                 {LinearConfig{}, "linear"},
+                                                                 {dynamic, "dynamic"},
+                                                                 {NtkAlphaConfig{}, "dynamic (alpha)"},
+                                                                 {yarn, "yarn"},
+                                                                 {longrope, "longrope"},
+                                                                 {llama3, "llama3"},
+                                                                 {proportional, "proportional"},
+                                                                 {ggml, "yarn (ggml)"}};
+  for (const auto& [scaling, name] : names) {
+    CHECK(rope_type(scaling) == name);
+    CHECK(depends_on_length(scaling) == (std::string(name) == "dynamic" || std::string(name) == "longrope"));
+  }
 }
