@@ -253,7 +253,7 @@ class Alibi {
     using detail::Pack;
     constexpr Index step = detail::pack_size<double>;
     const double m = slope(head);
-    Pack<double> from_first;
+    Pack<double> from_first{};
     for (Index n = 0; n < step; ++n) from_first[n] = static_cast<double>(n);
     const bool by_key = config_.form == AlibiForm::key_position;
     const Pack<double> first = detail::broadcast(static_cast<double>(start));

@@ -117,6 +117,8 @@ class RowsOf {
  private:
   View<T, Rank> x_;
 };
+template <class T, std::size_t Rank>
+RowsOf(const View<T, Rank>&) -> RowsOf<T, Rank>;
 
 /// Lookups sorted by id: occurrence k of ids[g] is order[k] for k in [start[g], start[g + 1]), in call order.
 struct Lookups {

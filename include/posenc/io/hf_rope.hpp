@@ -96,7 +96,7 @@ class HfRopeReader : protected HfReaderBase {
   /// One set of rotary parameters: an object of the file, or none.
   RotaryLayer rotary_layer(HfSection& s, const RopeBase& base, HfSection* d,
                            std::optional<AttentionTemperatureConfig>* temperature = nullptr) {
-    static const HfJson nothing = HfJson::object();
+    const HfJson nothing = HfJson::object();
     HfSection empty(nothing, "", out_.warnings);
     HfSection& p = d != nullptr ? *d : empty;
     RotaryLayer layer;
