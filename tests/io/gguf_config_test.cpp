@@ -587,6 +587,8 @@ TEST_CASE("GGUF: M-RoPE sections, contiguous and interleaved") {
   CHECK(rope(read(with("glm4moe", {0, 0, 0, 0}))).axes == posenc::AxisLayout::one);
 
   refuses(rotary("qwen2vl"), {"qwen2vl.rope.dimension_sections: expected this key"});
+  refuses(with("qwen3vl", {16, 24, 24, 0}), {"qwen3vl.rope.dimension_sections: expected sections that can "
+                                             "take turns among 64 pairs, got 24 and 24"});
   refuses(with("qwen2vl", {0, 0, 0, 0}),
           {"expected sections that sum to the number of pairs, 64, got zeros"});
   refuses(with("qwen2vl", {16, 24, 23, 0}),

@@ -2,6 +2,7 @@
 
 #include "posenc/rotary/axes.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -66,6 +67,34 @@ TEST_CASE("sections that don't sum to the pairs are refused") {
   check_throws<std::invalid_argument>([] { mrope_sections(pairs(8), {16, -8}); }, {"sections[1]", "-8"});
   check_throws<std::invalid_argument>([] { mrope_interleaved(pairs(8), {4, 4}); }, {"sections", "3", "2"});
   check_throws<std::invalid_argument>([] { ernie_sections(pairs(8), {2, 4, 2}); }, {"sections[1]", "2", "4"});
+  check_throws<std::invalid_argument>([] { ernie_sections(pairs(8), {4, 4}); }, {"sections", "3", "2"});
+  check_throws<std::invalid_argument>([] { ernie_sections(pairs(8), {2, 2, 3}); }, {"sections", "8", "7"});
+  check_throws<std::invalid_argument>([] { mrope_interleaved(pairs(8), {2, 2, 2, 2}); },
+                                      {"sections", "3", "4"});
+}
+
+TEST_CASE("interleaved sections are dealt out as they stand, or refused with what would become of them") {
+  check_throws<std::invalid_argument>([] { mrope_interleaved(pairs(64), {16, 24, 24}); },
+                                      {"sections", "16, 24, 24", "22, 21, 21"});
+  // Every split of a few pairs: accepted exactly where each axis gets what its section says.
+  int accepted = 0;
+  for (Index n = 1; n <= 11; ++n)
+    for (Index h = 0; h <= n; ++h)
+      for (Index w = 0; h + w <= n; ++w) {
+        INFO(n << " pairs, " << h << " and " << w);
+        Index of_h = 0, of_w = 0;
+        for (Index i = 0; i < n; ++i) of_h += i % 3 == 1 && i < 3 * h, of_w += i % 3 == 2 && i < 3 * w;
+        if (of_h == h && of_w == w) {
+          const std::string word = letters(mrope_interleaved(pairs(n), {n - h - w, h, w}), "thw");
+          CHECK(std::count(word.begin(), word.end(), 'h') == h);
+          CHECK(std::count(word.begin(), word.end(), 'w') == w);
+          ++accepted;
+        } else {
+          check_throws<std::invalid_argument>([&] { mrope_interleaved(pairs(n), {n - h - w, h, w}); },
+                                              {"sections"});
+        }
+      }
+  CHECK(accepted == 99);  // sum over n of (floor((n + 1) / 3) + 1) (floor(n / 3) + 1)
 }
 
 TEST_CASE("vision ladders: golden frequencies of four families") {

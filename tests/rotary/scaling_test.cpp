@@ -212,6 +212,96 @@ TEST_CASE("ggml's YaRN: ext_factor says how much of the ramp counts") {
   }
 }
 
+TEST_CASE("ggml's YaRN where the ends of the ramp cross or have no width is a step, as in rope_yarn_ramp") {
+  // Ratios to the unscaled frequencies; y = (i - low) / max(0.001, high - low), mix = 1 - clamp(y, 0, 1).
+  const auto ratios = [](const RotaryConfig& config, GgmlYarnConfig scaling) {
+    scaling.freq_scale = 0.25, scaling.ext_factor = 1;
+    const auto plain = rotary_frequencies(config).inv_freq;
+    auto scaled = ggml_yarn_frequencies(config, scaling).inv_freq;
+    for (std::size_t i = 0; i < plain.size(); ++i) scaled[i] /= plain[i];
+    return scaled;
+  };
+  // n_ctx_orig 4: d(32) = 64 ln(4 / 201.06) / ln 10000 = -27.2 and d(1) = -3.1, so low = 0, high = -3. At 0 to 6
+  // tokens the same; 7 make one turn, and then the ends are in order again, low = 0, high = 1.
+  for (Index length = 0; length <= 7; ++length) {
+    INFO("n_ctx_orig " << length);
+    const auto step = ratios(llama, {.n_ctx_orig = length});
+    CHECK(step[0] == 1.0);
+    for (std::size_t i = 1; i < 64; ++i) CHECK(step[i] == 0.25);
+  }
+  // theta 10: d(32) = 64 ln(65536 / 201.06) / ln 10 = 160.8 lies beyond the last pair: all are fast.
+  for (const double ratio : ratios({.head_dim = 128, .rope_theta = 10}, {.n_ctx_orig = 65536}))
+    CHECK(ratio == 1.0);
+  // A base below 1 counts the turns the other way.
+  for (const double ratio : ratios({.head_dim = 8, .rope_theta = 0.5}, {.n_ctx_orig = 0}))
+    CHECK(ratio == 1.0);
+  // In order, the ramp is that of the paper: head_dim 8, 64 tokens: d(4) = .4, d(1) = 1.008, so 0 to 2.
+  const auto ramp = ratios({.head_dim = 8}, {.n_ctx_orig = 64, .beta_fast = 4});
+  for (const auto& [i, ratio] : Points{{0, 1.0}, {1, 0.625}, {2, 0.25}, {3, 0.25}})
+    CHECK(ramp[i] == Approx(ratio).epsilon(1e-15));
+  const auto refused = [](const GgmlYarnConfig& scaling, const RotaryConfig& config,
+                          std::initializer_list<const char*> parts) {
+    check_throws<std::invalid_argument>([&] { ggml_yarn_frequencies(config, scaling); }, parts);
+  };
+  refused({.n_ctx_orig = -1, .ext_factor = 1}, llama, {"n_ctx_orig", "at least 0", "-1"});
+  refused({.n_ctx_orig = 8, .ext_factor = 1, .beta_fast = 1, .beta_slow = 2}, llama, {"beta_fast", "1", "2"});
+  refused({.n_ctx_orig = 8, .ext_factor = 1, .beta_slow = 0}, llama, {"beta_fast", "beta_slow > 0"});
+  refused({.n_ctx_orig = 8, .ext_factor = NAN}, llama, {"ext_factor", "finite"});
+  refused({.n_ctx_orig = 8, .attn_factor = INFINITY}, llama, {"attn_factor", "finite"});
+  refused({.n_ctx_orig = 8, .ext_factor = 1}, {.head_dim = 8, .rope_theta = 1}, {"rope_theta", "1"});
+}
+
+TEST_CASE("YaRN where the ends of the ramp cross runs backwards, as in transformers") {
+  // linear_ramp_factor(low, high): clamp((i - low) / (high - low), 0, 1), and high += 0.001 where they are equal.
+  const auto ratios = [](const RotaryConfig& config, const YarnConfig& scaling) {
+    const auto plain = rotary_frequencies(config).inv_freq;
+    auto scaled = yarn_frequencies(config, scaling).inv_freq;
+    for (std::size_t i = 0; i < plain.size(); ++i) scaled[i] /= plain[i];
+    return scaled;
+  };
+  // low = max(floor(-27.2), 0) = 0 and high = ceil(-3.1) = -3: (i - 0) / -3 is below zero, so all are kept.
+  for (const double ratio : ratios(llama, {.factor = 4, .original_max_position_embeddings = 4}))
+    CHECK(ratio == 1.0);
+  // Equal ends, 0 and ceil(-0.16) = 0 of 6 tokens: a step behind pair 0.
+  const auto step = ratios(llama, {.factor = 4, .original_max_position_embeddings = 6});
+  CHECK(step[0] == 1.0);
+  for (std::size_t i = 1; i < 64; ++i) CHECK(step[i] == 0.25);
+  // theta 10: low = floor(160.8) = 160, high = min(ceil(257.1), 127) = 127: (i - 160) / -33 is above 1.
+  for (const double ratio :
+       ratios({.head_dim = 128, .rope_theta = 10}, {.factor = 4, .original_max_position_embeddings = 65536}))
+    CHECK(ratio == 0.25);
+  check_throws<std::invalid_argument>(
+      [] {
+        yarn_frequencies({.head_dim = 8, .rope_theta = 1},
+                         {.factor = 2, .original_max_position_embeddings = 8});
+      },
+      {"rope_theta", "1"});
+}
+
+TEST_CASE("scaling does not ask which way a pair turns: scaled(negated(f)) = negated(scaled(f))",
+          "[property]") {
+  const std::vector<double> divisors{1.0, 2.0, 3.5, 0.5};
+  const auto check = [](const RotaryFrequencies& plain, const auto& scale) {
+    const RotaryFrequencies one = scale(negated(plain)), two = negated(scale(plain));
+    CHECK(one.inv_freq == two.inv_freq);
+    CHECK(one.attention_factor == two.attention_factor);
+    CHECK(one.inv_freq != negated(plain).inv_freq);
+  };
+  const RotaryFrequencies small = rotary_frequencies({.head_dim = 8});
+  check(small, [](const RotaryFrequencies& f) { return linear_scaled(f, 3); });
+  check(small, [&](const RotaryFrequencies& f) { return divided_frequencies(f, divisors); });
+  for (const double theta : {10000.0, 500000.0})
+    for (const double high : {1.0, 4.0})
+      check(rotary_frequencies({.head_dim = 128, .rope_theta = theta}), [&](const RotaryFrequencies& f) {
+        return llama3_scaled(
+            f, {.factor = 8, .high_freq_factor = high, .original_max_position_embeddings = 8192});
+      });
+  // nanochat's way round, pair by pair: the three bands of Llama 3.1.
+  const auto turned = llama3_scaled(negated(rotary_frequencies({.head_dim = 128, .rope_theta = 500000})),
+                                    {.factor = 8, .original_max_position_embeddings = 8192});
+  check_points(turned, {{0, -1.0}, {28, -3.21144599e-3}, {30, -1.37189357e-3}, {63, -3.06892599e-7}}, 2e-9);
+}
+
 TEST_CASE("LongRoPE: two lists, one magnitude, chosen by length once") {
   LongRopeConfig scaling{.original_max_position_embeddings = 2048, .factor = 10};
   for (int i = 0; i < 64; ++i) scaling.short_factor.push_back(2), scaling.long_factor.push_back(i + 1);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "posenc/rotary/attention_temperature.hpp"
+#include "posenc/rotary/axes.hpp"
 #include "posenc/rotary/xpos.hpp"
 #include "support/support.hpp"
 
@@ -131,6 +132,19 @@ TEST_CASE("xPos: golden pair by the paper's formula, and gradients are transpose
       xpos.rotate_key(x.view(), at), xpos.rotate_key_vjp(u.view(), at);
     CHECK(dot(u0.values, x.values) == Approx(dot(u.values, x0.values)).margin(1e-12));
   }
+  const RotaryFrequencies eight = rotary_frequencies({.head_dim = 8});
+  check_throws<std::invalid_argument>([&] { Xpos(Rotary(eight, Pairing::adjacent_mismatched)); },
+                                      {"rope", "adjacent_mismatched"});
+  check_throws<std::invalid_argument>([&] { Xpos(Rotary(mrope_sections(eight, {2, 2}), Pairing::half)); },
+                                      {"rope: axes", "1", "2"});
+  for (const Pairing pairing : {Pairing::half, Pairing::adjacent, Pairing::adjacent_to_half})
+    CHECK_NOTHROW(Xpos(Rotary(eight, pairing)));
+  for (const Position centre : {largest_position + 1, -largest_position - 1})
+    check_throws<std::out_of_range>([&] { Xpos(xpos.rope(), {.centre = centre}); }, {"centre", "2^60"});
   check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.gamma = 0}); }, {"gamma", "0"});
+  for (const double wrong : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+    check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.gamma = wrong}); }, {"gamma"});
+    check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.scale_base = wrong}); }, {"scale_base"});
+  }
   check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.scale_base = -1}); }, {"scale_base", "-1"});
 }

@@ -528,6 +528,9 @@ class GgufModel {
     if (sections->size() != 3)
       invalid(keys_.full(name), ": expected a fourth section of 0 for interleaved axes, got ",
               sections->back());
+    if (3 * (*sections)[1] > pairs + 1 || 3 * (*sections)[2] > pairs)
+      invalid(keys_.full(name), ": expected sections that can take turns among ", pairs, " pairs, got ",
+              (*sections)[1], " and ", (*sections)[2]);
     for (Index i = 0; i < pairs; ++i)
       if (i >= 3 * (*sections)[static_cast<std::size_t>(i % 3)]) {
         warn(concat("rope.dimension_sections: pair ", i,

@@ -18,6 +18,7 @@
 // Where each axis has a part of the head to itself, with pairs of its own (Gemma 4 vision, V-JEPA 2), several
 // Rotary share the head, each with its Window and its at.axis(k).
 
+#include <algorithm>
 #include <cmath>
 #include <initializer_list>
 #include <numbers>
@@ -48,7 +49,8 @@ inline void require_sections(const RotaryFrequencies& frequencies, std::span<con
 }  // namespace detail
 
 /// The first sections[0] pairs turn with axis 0, the next sections[1] with axis 1, and so on. Sections are
-/// counted in pairs and sum to rotary_dim / 2. Throws std::invalid_argument where they don't.
+/// counted in pairs and sum to rotary_dim / 2. Throws std::invalid_argument where they don't (ggml begins again
+/// with the first section, or leaves out what is too much).
 inline RotaryFrequencies mrope_sections(RotaryFrequencies frequencies, std::span<const Index> sections) {
   detail::require_sections(frequencies, sections, 1);
   frequencies.axis.clear();
@@ -63,7 +65,10 @@ inline RotaryFrequencies mrope_sections(RotaryFrequencies frequencies,
   return mrope_sections(std::move(frequencies), std::span<const Index>(sections.begin(), sections.size()));
 }
 
-/// t h w t h w ... as long as h and w have pairs left, then t (Qwen3-VL, mrope_interleaved). Three sections.
+/// t h w t h w ... as long as h and w have pairs left, then t (Qwen3-VL, mrope_interleaved). Three sections, in
+/// pairs, that sum to rotary_dim / 2 and that taking turns deals out as they stand: every third pair can be had,
+/// so h and w have at most a third each. Throws std::invalid_argument where they don't; transformers and ggml
+/// deal {16, 24, 24} as 22, 21, 21.
 inline RotaryFrequencies mrope_interleaved(RotaryFrequencies frequencies, std::span<const Index> sections) {
   detail::require_sections(frequencies, sections, 3);
   detail::require_equal("sections", std::size_t{3}, sections.size());
@@ -73,6 +78,11 @@ inline RotaryFrequencies mrope_interleaved(RotaryFrequencies frequencies, std::s
       if (static_cast<int>(i % 3) == axis &&
           static_cast<Index>(i) < 3 * sections[static_cast<std::size_t>(axis)])
         frequencies.axis[i] = axis;
+  Index dealt[3] = {};
+  for (const int axis : frequencies.axis) ++dealt[axis];
+  if (!std::equal(sections.begin(), sections.end(), dealt))
+    detail::invalid("sections: expected what taking turns deals out, got ", sections[0], ", ", sections[1],
+                    ", ", sections[2], ", which become ", dealt[0], ", ", dealt[1], ", ", dealt[2]);
   return frequencies;
 }
 /// The same with the sections written out.
@@ -82,7 +92,7 @@ inline RotaryFrequencies mrope_interleaved(RotaryFrequencies frequencies,
 }
 
 /// h w h w ..., then the last (slowest) pairs for t: ERNIE 4.5 VL. sections = {h, w, t} in pairs, h and w
-/// equal; the axes of a token are (t, h, w).
+/// equal; the axes of a token are (t, h, w). Throws std::invalid_argument for other sections.
 inline RotaryFrequencies ernie_sections(RotaryFrequencies frequencies, std::span<const Index> sections) {
   detail::require_sections(frequencies, sections, 3);
   detail::require_equal("sections", std::size_t{3}, sections.size());
@@ -148,7 +158,7 @@ inline RotaryFrequencies pixtral_frequencies(Index head_dim, double rope_theta =
 }
 
 /// DINOv3: 2 pi theta^(-4i/head_dim) radians per unit of a coordinate in [-1, 1] (patch_centers). Axes (row,
-/// column).
+/// column). Throws std::invalid_argument unless head_dim is divisible by 4.
 inline RotaryFrequencies dinov3_frequencies(Index head_dim, double rope_theta = 100.0) {
   if (head_dim % 4 != 0) detail::invalid("head_dim: expected a multiple of 4, got ", head_dim);
   RotaryFrequencies frequencies =

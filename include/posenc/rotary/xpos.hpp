@@ -33,7 +33,7 @@ struct XposConfig {
 class Xpos {
  public:
   /// Throws std::invalid_argument unless gamma and scale_base are positive and rope has one axis and a
-  /// pairing that is a rotation.
+  /// pairing that is a rotation, std::out_of_range for a centre beyond 2^60.
   Xpos(Rotary rope, const XposConfig& config = {}) : rope_(std::move(rope)), config_(config) {
     if (!detail::is_positive(config.gamma))
       detail::invalid("gamma: expected a positive finite number, got ", config.gamma);
@@ -42,6 +42,8 @@ class Xpos {
     if (config.centre < -largest_position || config.centre > largest_position)
       detail::out_of_range("centre: expected a position within 2^60 of zero, got ", config.centre);
     detail::require_equal("rope: axes", Index{1}, rope_.frequencies().axes());
+    if (rope_.pairing() == Pairing::adjacent_mismatched)
+      detail::invalid("rope: expected a rotation, but Pairing::adjacent_mismatched is none");
     const double width = static_cast<double>(rope_.frequencies().rotary_dim());
     for (std::size_t i = 0; i < rope_.frequencies().inv_freq.size(); ++i)
       log2_zeta_.push_back(

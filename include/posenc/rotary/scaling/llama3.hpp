@@ -41,7 +41,7 @@ inline RotaryFrequencies llama3_scaled(RotaryFrequencies frequencies, const Llam
                     scaling.original_max_position_embeddings);
   const double l0 = static_cast<double>(scaling.original_max_position_embeddings);
   for (double& f : frequencies.inv_freq) {
-    const double turns = l0 * f / (2 * std::numbers::pi);  // L0 / w_i
+    const double turns = l0 * std::abs(f) / (2 * std::numbers::pi);  // L0 / w_i, whichever way the pair turns
     if (turns >= scaling.high_freq_factor) continue;
     const double s =
         turns < scaling.low_freq_factor
