@@ -4,13 +4,16 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_DATADIR}/cmake/posenc)
 
-install(TARGETS posenc EXPORT posenc-targets FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Include folders in the old way: a file set reaches nobody before CMake 3.23.
+install(DIRECTORY include/posenc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+install(TARGETS posenc EXPORT posenc-targets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT posenc-targets NAMESPACE posenc:: DESTINATION ${package_dir})
+# The build folder is a package as well, so that the build folder of a library that links posenc can be one.
+export(EXPORT posenc-targets NAMESPACE posenc:: FILE ${PROJECT_BINARY_DIR}/posenc-targets.cmake)
 
 configure_package_config_file(cmake/posenc-config.cmake.in ${PROJECT_BINARY_DIR}/posenc-config.cmake
                               INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(
-  ${PROJECT_BINARY_DIR}/posenc-config-version.cmake COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+configure_file(cmake/posenc-config-version.cmake.in ${PROJECT_BINARY_DIR}/posenc-config-version.cmake @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/posenc-config.cmake ${PROJECT_BINARY_DIR}/posenc-config-version.cmake
         DESTINATION ${package_dir})
 

@@ -1,4 +1,8 @@
 # For our own tests, examples and benchmarks only. Nothing here reaches the target `posenc` or its users.
+if(CMAKE_VERSION VERSION_LESS 3.25)
+  message(FATAL_ERROR "posenc's own tests, examples and benchmarks need CMake 3.25 or newer; the library alone needs "
+                      "3.16: leave POSENC_BUILD_TESTS, POSENC_BUILD_EXAMPLES and POSENC_BUILD_BENCHMARKS OFF")
+endif()
 
 set(data_dir ${PROJECT_SOURCE_DIR}/../shared/data)
 cmake_path(NORMAL_PATH data_dir)
