@@ -246,8 +246,8 @@ TEST_CASE("ggml's YaRN where the ends of the ramp cross or have no width is a st
   refused({.n_ctx_orig = -1, .ext_factor = 1}, llama, {"n_ctx_orig", "at least 0", "-1"});
   refused({.n_ctx_orig = 8, .ext_factor = 1, .beta_fast = 1, .beta_slow = 2}, llama, {"beta_fast", "1", "2"});
   refused({.n_ctx_orig = 8, .ext_factor = 1, .beta_slow = 0}, llama, {"beta_fast", "beta_slow > 0"});
-  refused({.n_ctx_orig = 8, .ext_factor = NAN}, llama, {"ext_factor", "finite"});
-  refused({.n_ctx_orig = 8, .attn_factor = INFINITY}, llama, {"attn_factor", "finite"});
+  refused({.n_ctx_orig = 8, .ext_factor = posenc_test::quiet_nan}, llama, {"ext_factor", "finite"});
+  refused({.n_ctx_orig = 8, .attn_factor = posenc_test::infinity}, llama, {"attn_factor", "finite"});
   refused({.n_ctx_orig = 8, .ext_factor = 1}, {.head_dim = 8, .rope_theta = 1}, {"rope_theta", "1"});
 }
 

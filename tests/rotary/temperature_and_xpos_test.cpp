@@ -142,7 +142,7 @@ TEST_CASE("xPos: golden pair by the paper's formula, and gradients are transpose
   for (const Position centre : {largest_position + 1, -largest_position - 1})
     check_throws<std::out_of_range>([&] { Xpos(xpos.rope(), {.centre = centre}); }, {"centre", "2^60"});
   check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.gamma = 0}); }, {"gamma", "0"});
-  for (const double wrong : {-1.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+  for (const double wrong : {-1.0, quiet_nan, infinity}) {
     check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.gamma = wrong}); }, {"gamma"});
     check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.scale_base = wrong}); }, {"scale_base"});
   }
