@@ -113,7 +113,8 @@ inline std::vector<double> sinusoidal_frequencies(const SinusoidalConfig& config
 /// The encoder: an immutable value, cheap to copy, shared freely between threads.
 class Sinusoidal {
  public:
-  /// Throws std::invalid_argument for a configuration without a meaning.
+  /// Throws std::invalid_argument for a configuration without a meaning, std::out_of_range for a
+  /// first_position beyond 2^60.
   explicit Sinusoidal(const SinusoidalConfig& config) : Sinusoidal(config, sinusoidal_frequencies(config)) {}
 
   /// With frequencies of your own (radians per position) in place of the exponent rule; as many as the rule
