@@ -91,9 +91,7 @@ TEST_CASE("tensor: a view finds the elements of a matrix of each kind, as (rows,
   CHECK(addresses_agree(row_major));
   CHECK(addresses_agree(fixed));
   CHECK(addresses_agree(array));
-  CHECK(addresses_agree(column));
   CHECK(addresses_agree(row));
-  CHECK(view(column).extents() == std::array<Index, 2>{5, 1});
   CHECK(view(row).extents() == std::array<Index, 2>{1, 5});
 
   using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
@@ -109,16 +107,76 @@ TEST_CASE("tensor: a view finds the elements of a matrix of each kind, as (rows,
   auto block = matrix.block(1, 2, 3, 4);
   auto of_block = block.block(1, 1, 2, 2);
   auto of_row_major = row_major.middleCols(2, 3);
-  auto one_column = matrix.col(3);
   auto one_row = matrix.row(3);
   Eigen::Ref<Eigen::MatrixXf> ref(matrix);
   CHECK(addresses_agree(block));
   CHECK(addresses_agree(of_block));
   CHECK(addresses_agree(of_row_major));
-  CHECK(addresses_agree(one_column));
   CHECK(addresses_agree(one_row));
   CHECK(addresses_agree(ref));
   CHECK(view(one_row).extents() == std::array<Index, 2>{1, 7});
+}
+
+TEST_CASE("tensor: the transpose of a matrix of each kind is seen where it lies") {
+  Eigen::MatrixXf matrix(6, 7);
+  const Eigen::MatrixXf& read_only = matrix;
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> row_major(6, 7);
+  Eigen::Map<Eigen::MatrixXf, 0, Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>> strided(matrix.data(), 2, 3,
+                                                                                        {14, 2});
+  Eigen::Ref<Eigen::MatrixXf> ref(matrix);
+  auto of_matrix = matrix.transpose();
+  auto of_row_major = row_major.transpose();
+  auto of_strided = strided.transpose();
+  auto of_block = matrix.block(1, 2, 3, 4).transpose();
+  auto of_ref = ref.transpose();
+  auto rows_of_it = of_matrix.middleRows(1, 3);
+  auto twice = of_matrix.transpose();
+  CHECK(addresses_agree(of_matrix));
+  CHECK(addresses_agree(of_row_major));
+  CHECK(addresses_agree(of_strided));
+  CHECK(addresses_agree(of_block));
+  CHECK(addresses_agree(of_ref));
+  CHECK(addresses_agree(rows_of_it));
+  CHECK(addresses_agree(twice));
+  CHECK(view(of_matrix).extents() == std::array<Index, 2>{7, 6});
+  static_assert(std::is_same_v<decltype(view(matrix.transpose())), View<float, 2>>);
+  static_assert(std::is_same_v<decltype(view(read_only.transpose())), View<const float, 2>>);
+  // Heads of a token per column.
+  Eigen::MatrixXf q(8, 3);
+  const auto heads = split_heads(q.transpose(), 2);
+  CHECK(heads.extents() == std::array<Index, 3>{3, 2, 4});
+  CHECK(&heads(2, 1, 3) == &q(7, 2));
+}
+
+TEST_CASE("tensor: a vector by its type is one row") {
+  const auto is_row = [](auto&& v, Index step) {
+    const auto seen = view(v);
+    CHECK(seen.extents() == std::array<Index, 2>{1, v.size()});
+    CHECK(seen.stride(1) == step);
+    for (Index i = 0; i < v.size(); ++i) CHECK(&seen(0, i) == &v(i));
+  };
+  Eigen::VectorXf column(5);
+  Eigen::RowVectorXf row(5);
+  Eigen::Vector4f fixed;
+  Eigen::ArrayXf array(5);
+  Eigen::MatrixXf matrix(6, 7);
+  Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> row_major(6, 7);
+  is_row(column, 1);
+  is_row(row, 1);
+  is_row(fixed, 1);
+  is_row(array, 1);
+  is_row(column.transpose(), 1);
+  is_row(column.segment(1, 3), 1);
+  is_row(Eigen::Map<Eigen::VectorXf, 0, Eigen::InnerStride<2>>(matrix.data(), 5), 2);
+  is_row(matrix.col(3), 1);
+  is_row(matrix.row(3), 6);
+  is_row(matrix.col(3).transpose(), 1);
+  is_row(matrix.transpose().col(3), 6);
+  is_row(row_major.col(3), 7);
+  is_row(row_major.row(3), 1);
+  const auto heads = split_heads(column.head(4), 2);
+  CHECK(heads.extents() == std::array<Index, 3>{1, 2, 2});
+  CHECK(&heads(0, 1, 1) == &column(3));
 }
 
 TEST_CASE("tensor: const owners give views of const elements") {
@@ -306,6 +364,10 @@ TEST_CASE("tensor: integers come in lists, vectors, tensors and matrices") {
   check(Eigen::VectorXi{{1, 2, 3}}, {1, 2, 3});
   check(Eigen::RowVectorXi{{1, 2, 3}}, {1, 2, 3});
   check(Eigen::MatrixXi{{1, 2}, {3, 4}}, {1, 2, 3, 4});
+  const Eigen::MatrixXi matrix{{1, 2}, {3, 4}};
+  check(matrix.transpose(), {1, 3, 2, 4});
+  check(matrix.row(1), {3, 4});
+  check(matrix.transpose().row(1), {2, 4});
   Eigen::Tensor<std::int64_t, 2> tensor(2, 2);
   tensor.setValues({{1, 2}, {3, 4}});
   check(tensor, {1, 2, 3, 4});

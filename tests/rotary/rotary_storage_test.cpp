@@ -172,6 +172,8 @@ TEMPLATE_TEST_CASE("matrices of Eigen are (seq, dim)", "[rotary][property]", flo
   Eigen::Array<TestType, Eigen::Dynamic, 10> array(19, 10);
   check(array);
   check(Eigen::Ref<Matrix>(matrix));
+  Matrix by_column(10, 19);  // a token per column
+  check(by_column.transpose());
   Matrix around = Matrix::Constant(24, 13, TestType(7.f));
   check(around.block(2, 1, 19, 10));
   around.block(2, 1, 19, 10).setConstant(TestType(7.f));
@@ -181,6 +183,33 @@ TEMPLATE_TEST_CASE("matrices of Eigen are (seq, dim)", "[rotary][property]", flo
   Eigen::TensorFixedSize<TestType, Eigen::Sizes<19, 10>> fixed;
   check(fixed);
   check(Eigen::TensorMap<Eigen::Tensor<TestType, 2, Eigen::RowMajor>>(memory.data(), 19, 10));
+}
+
+TEMPLATE_TEST_CASE("a vector of Eigen is one token", "[rotary][property]", float, half) {
+  using Column = Eigen::Matrix<TestType, Eigen::Dynamic, 1>;
+  using Row = Eigen::Matrix<TestType, 1, Eigen::Dynamic>;
+  const Rotary rotary = make_rotary(Pairing::half, 10, 6, Window::trailing());
+  const auto x = random_values<TestType, 2>({1, 10});
+  const Positions at = posenc::consecutive(5, 1);
+  auto expected = x;
+  rotary.rotate(expected.view(), at);
+  const auto check = [&](auto&& vector) {
+    fill(vector, x);
+    rotary.rotate(vector, at);
+    CHECK(same_bits(values_of(vector), expected));
+  };
+  Column column(10);
+  check(column);
+  check(column.transpose());
+  Row row(10);
+  check(row);
+  Eigen::Matrix<TestType, Eigen::Dynamic, Eigen::Dynamic> tokens(10, 4);
+  check(tokens.col(2));
+  check(tokens.transpose().row(1));
+  row.setZero();
+  fill(column, x);
+  rotary.rotate(row, column, at);  // out of place, from one to the other
+  CHECK(same_bits(values_of(row), expected));
 }
 
 // From here on everything is a View, so that strides differ while the types stay the same.

@@ -39,6 +39,20 @@ static_assert(writable_tensor<Eigen::Ref<Eigen::MatrixXf>&>);
 static_assert(writable_tensor<Eigen::Block<Eigen::MatrixXf>&>);
 static_assert(writable_tensor<View<float, 4>&> && readable_tensor<View<const float, 4>&>);
 
+// The transpose of storage is storage, and as writable as what it turns.
+template <class T>
+using transpose_of = decltype(std::declval<T>().transpose());
+static_assert(writable_tensor<transpose_of<Eigen::MatrixXf&>> && writable_tensor<transpose_of<Matrix&>>);
+static_assert(writable_tensor<transpose_of<Eigen::Map<Eigen::MatrixXf>&>>);
+static_assert(writable_tensor<transpose_of<Eigen::Ref<Eigen::MatrixXf>&>>);
+static_assert(writable_tensor<transpose_of<Eigen::Block<Eigen::MatrixXf>&>>);
+static_assert(writable_tensor<transpose_of<transpose_of<Eigen::ArrayXXf&>>>);
+static_assert(writable_tensor<decltype(std::declval<Eigen::VectorXf&>().head(3))>);
+static_assert(readable_tensor<transpose_of<const Eigen::MatrixXf&>>);
+static_assert(!writable_tensor<transpose_of<const Eigen::MatrixXf&>>);
+static_assert(!writable_tensor<transpose_of<Eigen::Map<const Eigen::MatrixXf>&>>);
+static_assert(!writable_tensor<transpose_of<Eigen::Ref<const Eigen::MatrixXf>&>>);
+
 // A temporary that maps memory of somebody else is an output, a temporary that owns its memory is a mistake.
 static_assert(writable_tensor<Map> && writable_tensor<View<float, 4>>);
 static_assert(writable_tensor<Eigen::Map<Eigen::MatrixXf>> && writable_tensor<Eigen::Block<Eigen::MatrixXf>>);
@@ -59,7 +73,9 @@ static_assert(writable_tensor<const View<float, 4>&>);
 static_assert(!readable_tensor<decltype(std::declval<Tensor&>() * 2.0f)>);
 static_assert(!readable_tensor<decltype(std::declval<Tensor&>().shuffle(std::array<int, 3>{0, 2, 1}))>);
 static_assert(!readable_tensor<Eigen::TensorRef<Tensor>>);
-static_assert(!readable_tensor<decltype(std::declval<Eigen::MatrixXf&>().transpose())>);
+static_assert(!readable_tensor<decltype((std::declval<Eigen::MatrixXf&>() * 2.0f).transpose())>);
+static_assert(!readable_tensor<decltype((std::declval<Eigen::MatrixXf&>() * 2.0f).transpose().topRows(1))>);
+static_assert(!readable_tensor<decltype((std::declval<Eigen::MatrixXf&>() * 2.0f).topRows(1).transpose())>);
 static_assert(!readable_tensor<decltype(std::declval<Eigen::MatrixXf&>() * 2.0f)>);
 
 // Wrong scalars, and what is no tensor at all.

@@ -36,4 +36,13 @@ TEST_CASE("convert_pairing takes plain weights and biases") {
     posenc::convert_pairing(biases.t, Pairing::adjacent, Pairing::half, layout);
     check_holds(biases.t, extents, moved<1>);
   });
+  Eigen::VectorXf column(8);
+  Eigen::RowVectorXf row(8);
+  for (Index i = 0; i < 8; ++i) column(i) = row(i) = static_cast<float>(i);
+  posenc::convert_pairing(column, Pairing::adjacent, Pairing::half, layout);
+  posenc::convert_pairing(row, Pairing::adjacent, Pairing::half, layout);
+  for (Index i = 0; i < 8; ++i) {
+    CHECK(column(i) == static_cast<float>(from[i]));
+    CHECK(row(i) == static_cast<float>(from[i]));
+  }
 }

@@ -67,7 +67,8 @@ struct Numbers {
   }
 };
 
-/// Calls f(kind, make) for tensors and their maps, in both layouts, and for rank 2 also for matrices and theirs.
+/// Calls f(kind, make) for tensors and their maps, in both layouts, and for rank 2 also for matrices, theirs and their
+/// transposes.
 /// make(extents, values) is a Stored that holds values(coordinates).
 template <std::size_t Rank, class F>
 void in_plain_storage(const F& f) {
@@ -106,6 +107,12 @@ void in_plain_storage(const F& f) {
     owner("column-major Matrix", std::in_place_type<Eigen::MatrixXf>);
     map("row-major Map", std::in_place_type<Eigen::Map<RowMatrix>>);
     map("column-major Map", std::in_place_type<Eigen::Map<Eigen::MatrixXf>>);
+    f("a token per column", [&](const Coordinates<Rank>& extents, const auto& values) {
+      std::vector<float> memory(size(extents));
+      auto t = Eigen::Map<Eigen::MatrixXf>(memory.data(), extents[1], extents[0]).transpose();
+      fill(t, extents, values);
+      return Stored<decltype(t)>{std::move(memory), t};
+    });
   }
 }
 

@@ -3,8 +3,12 @@
 // types.
 //
 // Accepted is storage, never an expression: Eigen::Tensor, TensorFixedSize and TensorMap of any layout and
-// index type; 2-D Matrix, Array, Map, Ref and Block, read as (seq, dim); and posenc::View over foreign memory
-// with any strides. Axes are logical: the layout changes the strides, never the meaning.
+// index type; 2-D Matrix, Array, Map, Ref and Block, and Transpose of these, read as (seq, dim); and
+// posenc::View over foreign memory with any strides. Axes are logical: the layout changes the strides, never
+// the meaning. Where a matrix has a token per column, (dim, seq), its transpose() is what the verbs take.
+//
+// A vector by its type (VectorXf, RowVectorXf, a column or row of a matrix) is a list, whichever way it
+// stands: one row, (1, dim), for the verbs; rank 1 as ids, positions or the bias of a projection.
 
 #include <unsupported/Eigen/CXX11/Tensor>
 
@@ -206,6 +210,11 @@ template <class P, int Options, class Stride>
 struct Storage<Eigen::Ref<P, Options, Stride>> : KnownStorage<2, false> {};
 template <class X, int R, int C, bool Inner>
 struct Storage<Eigen::Block<X, R, C, Inner>> : KnownStorage<2, false> {};
+template <class X, int Size>
+struct Storage<Eigen::VectorBlock<X, Size>> : KnownStorage<2, false> {};
+template <class X>  // Transpose has data() whatever it turns; of an expression that would not compile
+  requires(Storage<std::remove_const_t<X>>::known && requires(X& x) { *x.data(); })
+struct Storage<Eigen::Transpose<X>> : KnownStorage<2, false> {};
 template <class T, std::size_t Rank>
 struct Storage<View<T, Rank>> : KnownStorage<Rank, false> {};
 
@@ -220,10 +229,16 @@ inline constexpr bool is_view = false;
 template <class T, std::size_t Rank>
 inline constexpr bool is_view<View<T, Rank>> = true;
 
+/// A matrix of one row or one column by its type.
+template <class T>
+concept vector_by_type = requires {
+  requires std::remove_cvref_t<T>::RowsAtCompileTime == 1 || std::remove_cvref_t<T>::ColsAtCompileTime == 1;
+};
+
 }  // namespace detail
 
-/// Memory that a kernel can address. An expression (a * 2, a.slice(..), a.transpose()) is not: evaluate it
-/// first.
+/// Memory that a kernel can address. An expression (a * 2, a.slice(..), (a * 2).transpose()) is not: evaluate
+/// it first.
 template <class T>
 concept storage_not_expression =
     detail::storage_of<T>::known && requires(std::remove_reference_t<T>& t) { *t.data(); };
@@ -232,7 +247,7 @@ concept storage_not_expression =
 template <class T>
 using scalar_of = std::remove_cv_t<detail::element_of<T>>;
 
-/// How many axes it has: 2 for a matrix.
+/// How many axes it has: 2 for a matrix, and for a vector of Eigen, which is one row.
 template <class T>
 inline constexpr std::size_t rank_of = detail::storage_of<T>::rank;
 
@@ -283,6 +298,9 @@ auto view(T&& t) {
   constexpr std::size_t rank = rank_of<T>;
   if constexpr (detail::is_view<Type>) {
     return t;
+  } else if constexpr (detail::vector_by_type<Type>) {
+    const Index size = t.size(), inner = t.innerStride();
+    return View<Element, 2>(t.data(), {1, size}, {size * inner, inner});
   } else if constexpr (requires { t.innerStride(); }) {  // a dense matrix
     const Index inner = t.innerStride(), outer = t.outerStride();
     const std::array<Index, 2> strides =
@@ -495,14 +513,8 @@ auto integer_view(const T& t) {
   using Element = std::add_const_t<element_of<const T>>;
   if constexpr (!storage_not_expression<T>) {
     return View<Element, 1>(t.data(), {static_cast<Index>(t.size())});
-  } else if constexpr (requires { t.innerStride(); }) {
-    const auto v = view(t);
-    if constexpr (T::RowsAtCompileTime == 1 || T::ColsAtCompileTime == 1) {
-      constexpr std::size_t axis = T::RowsAtCompileTime == 1 ? 1 : 0;
-      return View<Element, 1>(v.data(), {v.extent(axis)}, {v.stride(axis)});
-    } else {
-      return View<Element, 2>(v);
-    }
+  } else if constexpr (vector_by_type<T>) {
+    return View<Element, 1>(t.data(), {t.size()}, {t.innerStride()});
   } else {
     return View<Element, rank_of<T>>(view(t));
   }

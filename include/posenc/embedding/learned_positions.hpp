@@ -29,8 +29,8 @@ struct LearnedPositionsConfig {
 };
 
 /// The encoder. Holds a (max_len, d_model) table: a copy of a tensor or matrix, the contents of a moved one,
-/// or, for a TensorMap, Map, Ref, Block or View, the caller's memory itself, which must then outlive the
-/// encoder.
+/// or, for a TensorMap, Map, Ref, Block, Transpose or View, the caller's memory itself, which must then
+/// outlive the encoder.
 template <scalar_type Scalar>
 class LearnedPositions {
  public:

@@ -99,8 +99,8 @@ void multiply_tiles(const D& device, Index rows, Index columns, Index depth, con
 }  // namespace detail
 
 /// The encoder. Holds a (vocabulary, d_model) table: a copy of a tensor or matrix, the contents of a moved
-/// one, or, for a TensorMap, Map, Ref, Block or View, the caller's memory itself, which must then outlive the
-/// encoder.
+/// one, or, for a TensorMap, Map, Ref, Block, Transpose or View, the caller's memory itself, which must then
+/// outlive the encoder.
 template <scalar_type Scalar>
 class TokenEmbedding {
  public:

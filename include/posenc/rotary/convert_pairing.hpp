@@ -53,7 +53,9 @@ void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& la
   using Element = scalar_of<T>;
   const auto v = view(weights);
   View<Element, 2> rows;
-  if constexpr (rank_of<T> == 2)
+  if constexpr (detail::vector_by_type<T>)
+    rows = v.permute({1, 0});
+  else if constexpr (rank_of<T> == 2)
     rows = v;
   else
     rows = View<Element, 2>(v.data(), {v.extent(0), 1}, {v.stride(0), 0});
