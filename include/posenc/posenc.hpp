@@ -20,6 +20,7 @@
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/core/scalar.hpp"
 #include "posenc/core/stack.hpp"
 #include "posenc/core/table.hpp"

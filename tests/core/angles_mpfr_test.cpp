@@ -35,27 +35,28 @@ class Number {
   mpfr_t value_;
 };
 
-/// cos and sin of p f, rounded to long double.
+/// cos and sin of p f.
 class Exact {
  public:
   void compute(Position p, double f) {
     mpfr_set_si(angle_.get(), p, MPFR_RNDN);
     if (mpfr_mul_d(angle_.get(), angle_.get(), f, MPFR_RNDN) != 0) FAIL("the angle was rounded");
     mpfr_sin_cos(sin_.get(), cos_.get(), angle_.get(), MPFR_RNDN);
-    cos = mpfr_get_ld(cos_.get(), MPFR_RNDN);
-    sin = mpfr_get_ld(sin_.get(), MPFR_RNDN);
   }
-  long double cos = 0, sin = 0;
 
   /// The larger error of the two.
   template <class C>
-  double error(C got_cos, C got_sin) const {
-    return static_cast<double>(std::fmax(std::fabs(static_cast<long double>(got_cos) - cos),
-                                         std::fabs(static_cast<long double>(got_sin) - sin)));
+  double error(C got_cos, C got_sin) {
+    const auto off = [&](mpfr_srcptr exact, double got) {
+      mpfr_sub_d(difference_.get(), exact, got, MPFR_RNDN);
+      return std::fabs(mpfr_get_d(difference_.get(), MPFR_RNDN));
+    };
+    return std::fmax(off(cos_.get(), static_cast<double>(got_cos)),
+                     off(sin_.get(), static_cast<double>(got_sin)));
   }
 
  private:
-  Number angle_, cos_, sin_;
+  Number angle_, cos_, sin_, difference_;
 };
 
 /// Every frequency of heads of 64, 128 and 256 in the usual bases, and of sinusoids of 512 by both rules.

@@ -71,6 +71,7 @@ foreach(header IN LISTS HEADERS)
            "std::(isfinite|isnan|isinf|isnormal|fpclassify)[^\n]*|::(infinity|quiet_NaN|signaling_NaN)[ ]*\\([^\n]*|[^A-Za-z0-9_](INFINITY|NAN|HUGE_VALF?)[^A-Za-z0-9_]"
            "left out by -ffast-math, see core/finite.hpp")
   endif()
+  forbid(${header} "${code}" "long double[^\n]*" "a double on some platforms, see core/power.hpp")
   forbid(${header} "${code}" "[^A-Za-z0-9_](min|max)[ ]*\\([^\n]*" "a macro on Windows, write (std::min)(..)")
 endforeach()
 

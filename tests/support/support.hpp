@@ -54,6 +54,17 @@ bool is_finite(const S& value) {
   return !is_nan(value) && !is_infinite(value);
 }
 
+/// cos and sin of p f to 3e-16, for p of at most 53 bits: p f is the exact sum of two doubles, on every
+/// platform (a long double need not be longer than a double).
+struct CosSinOfProduct {
+  CosSinOfProduct(std::int64_t p, double f) {
+    const double n = static_cast<double>(p), a = n * f, rest = std::fma(n, f, -a);
+    cos = std::cos(a) * std::cos(rest) - std::sin(a) * std::sin(rest);
+    sin = std::sin(a) * std::cos(rest) + std::cos(a) * std::sin(rest);
+  }
+  double cos, sin;
+};
+
 /// Memory of some values, seen in logical coordinates; the ground that tensors are filled from and compared
 /// with. values[n] is element n in row-major order.
 template <class S, std::size_t Rank>

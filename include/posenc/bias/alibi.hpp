@@ -16,10 +16,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -28,6 +26,7 @@
 #include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
 
@@ -59,7 +58,8 @@ inline std::vector<double> alibi_slopes(Index num_heads, double alibi_bias_max =
   while (power <= num_heads / 2) power *= 2;
   std::vector<double> slopes;
   const auto slope = [&](Index h, Index n) {
-    return std::exp2(-alibi_bias_max * static_cast<double>(h) / static_cast<double>(n));
+    // n is a power of two, so one rounding is all there is before that of the power.
+    return detail::exp2_of(-alibi_bias_max * static_cast<double>(h) / static_cast<double>(n));
   };
   for (Index h = 1; h <= power; ++h) slopes.push_back(slope(h, power));
   for (Index h = 1; power + (h + 1) / 2 <= num_heads; h += 2) slopes.push_back(slope(h, 2 * power));

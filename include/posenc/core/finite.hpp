@@ -55,6 +55,21 @@ template <class T>
 #endif
 }
 
+/// a / b, rounded once: not a product with a reciprocal that was rounded before.
+[[gnu::always_inline]] inline double quotient(double a, double b) {
+#if defined(__x86_64__) || defined(__SSE2__)
+  asm volatile("" : "+v"(b));
+#elif defined(__aarch64__)
+  asm volatile("" : "+w"(b));
+#elif defined(__FAST_MATH__)
+  volatile double kept = b;
+  b = kept;
+#endif
+  return opaque(a / b);
+}
+/// a b, rounded: not fused with a sum that follows.
+[[gnu::always_inline]] inline double product(double a, double b) { return opaque(a * b); }
+
 /// The bits of x without the sign. By reference: an argument by value is one of which clang takes it that it
 /// is finite.
 template <std::floating_point C>

@@ -22,7 +22,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -31,6 +30,7 @@
 #include "posenc/core/finite.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
 
@@ -99,15 +99,13 @@ inline std::vector<double> sinusoidal_frequencies(const SinusoidalConfig& config
               half = (d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
   if (config.exponent == SinusoidExponent::i_over_half_minus_one && half == 1)
     detail::invalid("d_model: expected at least 4 for the exponent i / (half - 1), got ", d_model);
-  std::vector<double> frequencies;
-  for (Index i = 0; i < half; ++i) {
-    const long double exponent = config.exponent == SinusoidExponent::two_i_over_d ? 2.0L * i / d_model
-                                 : config.exponent == SinusoidExponent::i_over_half_minus_one
-                                     ? 1.0L * i / (half - 1)
-                                     : 1.0L * i / half;
-    frequencies.push_back(static_cast<double>(std::pow(static_cast<long double>(config.base), -exponent)));
+  switch (config.exponent) {
+    case SinusoidExponent::two_i_over_d: return detail::falling_powers(config.base, 2, d_model, half);
+    case SinusoidExponent::i_over_half_minus_one:
+      return detail::falling_powers(config.base, 1, half - 1, half);
+    case SinusoidExponent::i_over_half: return detail::falling_powers(config.base, 1, half, half);
   }
-  return frequencies;
+  return {};
 }
 
 /// The encoder: an immutable value, cheap to copy, shared freely between threads.

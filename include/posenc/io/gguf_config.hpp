@@ -4,7 +4,6 @@
 // described as llama.cpp computes them, because that is what the file was written for.
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -18,6 +17,7 @@
 
 #include "posenc/core/error.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/io/gguf_architectures.hpp"
 #include "posenc/io/gguf_metadata.hpp"
 #include "posenc/io/model_positions.hpp"
@@ -634,7 +634,9 @@ class GgufModel {
         .freq_scale = 1 / factor,
         .n_ctx_orig = original_,
         .ext_factor = ext_factor,
-        .attn_factor = ext_factor == 0 ? attn_factor : magnitude * attn_factor / (1 + 0.1 * std::log(factor)),
+        .attn_factor = ext_factor == 0 ? attn_factor
+                                       : detail::quotient(magnitude * attn_factor,
+                                                          1 + detail::product(0.1, detail::log_of(factor))),
         .beta_fast = keys_.positive("rope.scaling.yarn_beta_fast").value_or(32.0),
         .beta_slow = keys_.positive("rope.scaling.yarn_beta_slow").value_or(1.0)};
     if (arch_.name == "gpt-oss")

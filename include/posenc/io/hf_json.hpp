@@ -3,7 +3,6 @@
 // depth, and a section of it through typed questions that keep count of what was asked, so that a key that
 // nobody understood can be named.
 
-#include <cmath>
 #include <cstddef>
 #include <initializer_list>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,6 @@
 // layers turn, and the decoupled heads of DeepSeek.
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>

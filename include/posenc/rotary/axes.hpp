@@ -19,7 +19,6 @@
 // Rotary share the head, each with its Window and its at.axis(k).
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <numbers>
 #include <span>

@@ -7,12 +7,12 @@
 //
 //   theta_i = rope_theta^(-2i/d),   i = 0 .. d/2 - 1
 
-#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "posenc/core/error.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/core/scalar.hpp"
 
 namespace posenc {
@@ -79,9 +79,7 @@ inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
                     width);
   RotaryFrequencies frequencies;
   frequencies.head_dim = config.head_dim;
-  for (Index i = 0; i < width / 2; ++i)
-    frequencies.inv_freq.push_back(static_cast<double>(
-        std::pow(static_cast<long double>(config.rope_theta), -2.0L * static_cast<long double>(i) / width)));
+  frequencies.inv_freq = detail::falling_powers(config.rope_theta, 2, width, width / 2);
   return frequencies;
 }
 

@@ -15,6 +15,7 @@
 
 #include "posenc/core/finite.hpp"
 #include "posenc/core/positions.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/rotary/kernel.hpp"
 #include "posenc/rotary/rotary.hpp"
@@ -46,8 +47,8 @@ class Xpos {
       detail::invalid("rope: expected a rotation, but Pairing::adjacent_mismatched is none");
     const double width = static_cast<double>(rope_.frequencies().rotary_dim());
     for (std::size_t i = 0; i < rope_.frequencies().inv_freq.size(); ++i)
-      log2_zeta_.push_back(
-          std::log2((2 * static_cast<double>(i) / width + config.gamma) / (1 + config.gamma)));
+      log2_zeta_.push_back(detail::log2_of(detail::quotient(
+          detail::quotient(2 * static_cast<double>(i), width) + config.gamma, 1 + config.gamma)));
   }
 
   /// The rotation.

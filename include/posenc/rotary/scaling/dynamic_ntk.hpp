@@ -10,9 +10,8 @@
 // The result depends on the length given and on nothing else: no history, and the unscaled frequencies at or
 // below L0. Keys that were rotated for another length keep their rotation; see rotary/key_rebase.hpp.
 
-#include <cmath>
-
 #include "posenc/core/finite.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -24,7 +23,7 @@ inline RotaryFrequencies ntk_alpha_frequencies(RotaryConfig config, double alpha
   if (!detail::is_positive(alpha)) detail::invalid("alpha: expected a positive finite number, got ", alpha);
   const double width = static_cast<double>(rotary_frequencies(config).rotary_dim());
   if (width <= 2) detail::invalid("rotary_dim: expected more than 2 for NTK scaling, got ", width);
-  config.rope_theta *= std::pow(alpha, width / (width - 2));
+  config.rope_theta *= detail::power_of(alpha, width / (width - 2));
   return rotary_frequencies(config);
 }
 
@@ -46,7 +45,8 @@ inline RotaryFrequencies dynamic_ntk_frequencies(const RotaryConfig& config, con
   if (seq_len <= scaling.max_position_embeddings) return rotary_frequencies(config);
   const double length = static_cast<double>(seq_len),
                trained = static_cast<double>(scaling.max_position_embeddings);
-  return ntk_alpha_frequencies(config, scaling.factor * length / trained - (scaling.factor - 1));
+  return ntk_alpha_frequencies(config, detail::quotient(detail::product(scaling.factor, length), trained) -
+                                           detail::opaque(scaling.factor - 1));
 }
 
 }  // namespace v0

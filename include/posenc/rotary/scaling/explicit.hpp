@@ -2,7 +2,6 @@
 // Frequencies that a checkpoint brings along. Three projects spell them in three ways, and one taken for
 // another still looks like frequencies: so each has a name.
 
-#include <cmath>
 #include <span>
 #include <utility>
 
@@ -25,7 +24,7 @@ inline RotaryFrequencies frequencies_from_periods(Index head_dim, std::span<cons
   for (std::size_t i = 0; i < periods.size(); ++i) {
     if (periods[i] == 0 || detail::is_nan(periods[i]))
       detail::invalid("periods[", i, "]: expected anything but zero, got ", periods[i]);
-    frequencies.inv_freq.push_back(1 / periods[i]);
+    frequencies.inv_freq.push_back(detail::quotient(1, periods[i]));
   }
   return frequencies;
 }
@@ -40,7 +39,7 @@ inline RotaryFrequencies divided_frequencies(RotaryFrequencies frequencies,
   for (std::size_t i = 0; i < freq_factors.size(); ++i) {
     if (freq_factors[i] == 0 || detail::is_nan(freq_factors[i]))
       detail::invalid("freq_factors[", i, "]: expected anything but zero, got ", freq_factors[i]);
-    frequencies.inv_freq[i] /= freq_factors[i];
+    frequencies.inv_freq[i] = detail::quotient(frequencies.inv_freq[i], freq_factors[i]);
   }
   return frequencies;
 }

@@ -5,7 +5,6 @@
 //
 //   f_i' = f_i / factor
 
-#include <cmath>
 #include <utility>
 
 #include "posenc/core/finite.hpp"
@@ -18,7 +17,7 @@ inline namespace v0 {
 inline RotaryFrequencies linear_scaled(RotaryFrequencies frequencies, double factor) {
   if (!detail::is_positive(factor))
     detail::invalid("factor: expected a positive finite number, got ", factor);
-  for (double& f : frequencies.inv_freq) f /= factor;
+  for (double& f : frequencies.inv_freq) f = detail::quotient(f, factor);
   return frequencies;
 }
 

@@ -41,13 +41,14 @@ inline RotaryFrequencies llama3_scaled(RotaryFrequencies frequencies, const Llam
                     scaling.original_max_position_embeddings);
   const double l0 = static_cast<double>(scaling.original_max_position_embeddings);
   for (double& f : frequencies.inv_freq) {
-    const double turns = l0 * std::abs(f) / (2 * std::numbers::pi);  // L0 / w_i, whichever way the pair turns
+    // L0 / w_i, whichever way the pair turns.
+    const double turns = detail::quotient(detail::product(l0, std::abs(f)), 2 * std::numbers::pi);
     if (turns >= scaling.high_freq_factor) continue;
-    const double s =
-        turns < scaling.low_freq_factor
-            ? 0.0
-            : (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
-    f = (1 - s) * f / scaling.factor + s * f;
+    const double s = turns < scaling.low_freq_factor
+                         ? 0.0
+                         : detail::quotient(turns - scaling.low_freq_factor,
+                                            scaling.high_freq_factor - scaling.low_freq_factor);
+    f = detail::quotient(detail::product(detail::opaque(1 - s), f), scaling.factor) + detail::product(s, f);
   }
   return frequencies;
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "posenc/core/finite.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -62,13 +63,17 @@ inline RotaryFrequencies longrope_frequencies(const RotaryConfig& config, const 
   require_divisors("long_factor", scaling.long_factor);
   const bool is_long = choice == LongRopeChoice::long_factor;
   const std::vector<double>& divisors = is_long ? scaling.long_factor : scaling.short_factor;
-  for (std::size_t i = 0; i < divisors.size(); ++i) frequencies.inv_freq[i] /= divisors[i];
+  for (std::size_t i = 0; i < divisors.size(); ++i) {
+    double& f = frequencies.inv_freq[i];
+    f = detail::quotient(f, divisors[i]);
+  }
   const std::optional<double>& mscale = is_long ? scaling.long_mscale : scaling.short_mscale;
   frequencies.attention_factor =
       scaling.attention_factor ? *scaling.attention_factor
       : mscale                 ? *mscale
       : scaling.factor <= 1    ? 1.0
-                               : std::sqrt(1 + std::log(scaling.factor) / std::log(static_cast<double>(l0)));
+                               : std::sqrt(1 + detail::quotient(detail::log_of(scaling.factor),
+                                                                detail::log_of(static_cast<double>(l0))));
   return frequencies;
 }
 

@@ -37,7 +37,7 @@ inline RotaryFrequencies proportional_frequencies(const RotaryConfig& config,
   const double turning = std::floor(scaling.partial_rotary_factor * static_cast<double>(config.head_dim) / 2);
   for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i)
     frequencies.inv_freq[i] =
-        static_cast<double>(i) < turning ? frequencies.inv_freq[i] / scaling.factor : 0.0;
+        static_cast<double>(i) < turning ? detail::quotient(frequencies.inv_freq[i], scaling.factor) : 0.0;
   return frequencies;
 }
 

@@ -20,6 +20,7 @@
 #include <optional>
 
 #include "posenc/core/finite.hpp"
+#include "posenc/core/power.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -41,7 +42,7 @@ struct YarnConfig {
 /// m(s, k) = 0.1 k ln(s) + 1, and 1 for s <= 1: the magnitude that keeps the entropy of attention (YaRN, eq.
 /// 22).
 inline double yarn_magnitude(double factor, double mscale = 1.0) {
-  return factor <= 1 ? 1.0 : 0.1 * mscale * std::log(factor) + 1.0;
+  return factor <= 1 ? 1.0 : detail::product(detail::product(0.1, mscale), detail::log_of(factor)) + 1.0;
 }
 
 /// DeepSeek's correction of the softmax scale, to be multiplied with 1/sqrt(head_dim): m(factor,
@@ -101,13 +102,15 @@ struct YarnRamp {
     return {low, (std::max)(0.001, high - low)};
   }
 
-  double operator()(Index i) const { return std::clamp((static_cast<double>(i) - low) / span, 0.0, 1.0); }
+  double operator()(Index i) const {
+    return std::clamp(quotient(static_cast<double>(i) - low, span), 0.0, 1.0);
+  }
 
  private:
   /// d(r).
   static double pair_of_turns(double turns, double length, double rope_theta, Index rotary_dim) {
-    return static_cast<double>(rotary_dim) * std::log(length / (turns * 2 * std::numbers::pi)) /
-           (2 * std::log(rope_theta));
+    const double log_of_ratio = log_of(quotient(length, turns * 2 * std::numbers::pi));
+    return quotient(product(static_cast<double>(rotary_dim), log_of_ratio), 2 * log_of(rope_theta));
   }
 };
 
@@ -123,13 +126,15 @@ inline RotaryFrequencies yarn_frequencies(const RotaryConfig& config, const Yarn
   const auto ramp = detail::YarnRamp::transformers(scaling, config.rope_theta, frequencies.rotary_dim());
   for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
     const double g = ramp(static_cast<Index>(i)), f = frequencies.inv_freq[i];
-    frequencies.inv_freq[i] = f / scaling.factor * g + f * (1 - g);
+    frequencies.inv_freq[i] =
+        detail::product(detail::quotient(f, scaling.factor), g) + detail::product(f, detail::opaque(1 - g));
   }
   const double mscale = scaling.mscale.value_or(0), all = scaling.mscale_all_dim.value_or(0);
   frequencies.attention_factor =
-      scaling.attention_factor  ? *scaling.attention_factor
-      : mscale != 0 && all != 0 ? yarn_magnitude(scaling.factor, mscale) / yarn_magnitude(scaling.factor, all)
-                                : yarn_magnitude(scaling.factor);
+      scaling.attention_factor ? *scaling.attention_factor
+      : mscale != 0 && all != 0
+          ? detail::quotient(yarn_magnitude(scaling.factor, mscale), yarn_magnitude(scaling.factor, all))
+          : yarn_magnitude(scaling.factor);
   return frequencies;
 }
 
@@ -166,10 +171,14 @@ inline RotaryFrequencies ggml_yarn_frequencies(const RotaryConfig& config, const
   const auto ramp = detail::YarnRamp::ggml(scaling.n_ctx_orig, scaling.beta_fast, scaling.beta_slow,
                                            config.rope_theta, frequencies.rotary_dim());
   for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
-    const double mix = (1 - ramp(static_cast<Index>(i))) * scaling.ext_factor, f = frequencies.inv_freq[i];
-    frequencies.inv_freq[i] = scaling.freq_scale * f * (1 - mix) + f * mix;
+    const double f = frequencies.inv_freq[i],
+                 mix = detail::product(detail::opaque(1 - ramp(static_cast<Index>(i))), scaling.ext_factor);
+    frequencies.inv_freq[i] =
+        detail::product(detail::product(scaling.freq_scale, f), detail::opaque(1 - mix)) +
+        detail::product(f, mix);
   }
-  frequencies.attention_factor *= 1 + 0.1 * std::log(1 / scaling.freq_scale);
+  frequencies.attention_factor *=
+      detail::opaque(1 + detail::product(0.1, detail::log_of(detail::quotient(1, scaling.freq_scale))));
   return frequencies;
 }
 
