@@ -1,13 +1,19 @@
 // What is added to token embeddings, and what is added to attention scores.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "limits.hpp"
 #include "posenc/bias/alibi.hpp"
+#include "posenc/bias/masks.hpp"
+#include "posenc/bias/relative.hpp"
+#include "posenc/bias/rules/clipped.hpp"
+#include "posenc/bias/rules/t5_buckets.hpp"
 #include "posenc/bias/softmax.hpp"
 #include "posenc/embedding/transformer_embedding.hpp"
 #include "support.hpp"
@@ -117,6 +123,47 @@ void add_softmax(Index heads, Index length) {
                });
 }
 
+/// Causal, in place, with another bias than ALiBi in it: rows by distance, a table of the queries, a part of the keys.
+void add_biased_softmax(Index heads, Index length) {
+  const auto of = [=](const std::string& name, const auto& make) {
+    add("biased_softmax/" + name + "/" + by({heads, length, length}),
+        [=](benchmark::State& state, const auto&) {
+          const auto scores = posenc::view(memory<float>(Place::first, heads * length * length),
+                                           std::array<Index, 3>{heads, length, length});
+          const auto bias = make();
+          const posenc::Positions at = posenc::consecutive(0, length);
+          for (auto _ : state) {
+            posenc::softmax(scores, bias, at, at, {.causal = true});
+            benchmark::ClobberMemory();
+          }
+          per_element(state, scores.size());
+        });
+  };
+  const auto t5 = [=] {
+    Eigen::MatrixXf table = Eigen::MatrixXf::Random(32, heads);
+    return posenc::RelativeBias(posenc::T5Buckets(posenc::T5Direction::unidirectional), std::move(table));
+  };
+  const auto padding = [=] {
+    std::vector<std::int32_t> mask(static_cast<std::size_t>(length), 1);
+    std::fill(mask.begin(), mask.begin() + length / 8, 0);
+    return posenc::key_padding(mask);
+  };
+  of("none", [] { return posenc::NoBias(); });
+  of("t5", t5);
+  of("clipped", [=] {
+    Eigen::MatrixXf table = Eigen::MatrixXf::Random(33, heads);
+    return posenc::RelativeBias(posenc::Clipped(16), std::move(table));
+  });
+  of("shaw", [=] {
+    Eigen::Tensor<float, 4, Eigen::RowMajor> table(1, heads, length, 33);
+    table.setRandom();
+    return posenc::RelativeBias(posenc::Clipped(16), std::move(table), posenc::TableOf::query);
+  });
+  of("sliding_window_256", [] { return posenc::sliding_window(256); });
+  of("key_padding", padding);
+  of("t5_key_padding", [=] { return posenc::sum(t5(), padding()); });
+}
+
 template <class S>
 void add_scalar() {
   add_sinusoidal<S>(32, 100, 512);
@@ -137,6 +184,7 @@ void add_bias() {
   add_softmax<float>(32, 1024);
   add_softmax<Eigen::half>(32, 1024);
   add_softmax<Eigen::bfloat16>(32, 1024);
+  add_biased_softmax(32, 1024);
   add_alibi<float>(32, 1024, 1024);
   add_alibi<Eigen::half>(32, 1024, 1024);
   add_alibi<Eigen::bfloat16>(32, 1024, 1024);

@@ -10,6 +10,12 @@
 // are not included here.
 
 #include "posenc/bias/alibi.hpp"
+#include "posenc/bias/masks.hpp"
+#include "posenc/bias/relative.hpp"
+#include "posenc/bias/rules/clipped.hpp"
+#include "posenc/bias/rules/grid_offset.hpp"
+#include "posenc/bias/rules/t5_buckets.hpp"
+#include "posenc/bias/score_bias.hpp"
 #include "posenc/bias/softmax.hpp"
 #include "posenc/core/angles.hpp"
 #include "posenc/core/checked.hpp"

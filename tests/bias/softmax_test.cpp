@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "posenc/bias/alibi.hpp"
+#include "posenc/bias/relative.hpp"
+#include "posenc/bias/rules/t5_buckets.hpp"
 #include "support/overlap.hpp"
 #include "support/support.hpp"
 
@@ -73,6 +76,8 @@ std::vector<double> biased(const Values<S, 4>& scores, const Bias& bias, const P
 auto value_of(const Alibi& alibi) {
   return [&alibi](Index h, Position i, Position j) { return alibi.value(h, i, j); };
 }
+
+double no_bias(Index, Position, Position) { return 0.0; }
 
 template <class S>
 double worst(const Values<S, 4>& got, const std::vector<double>& expected) {
@@ -147,7 +152,7 @@ TEST_CASE("any function is a bias, and none at all", "[softmax][unit]") {
   for (const double scale : {1.0, 0.25}) {
     p = scores;
     softmax(p.view(), NoBias{}, q, k, {.scale = scale});
-    CHECK(worst(p, definition(biased(scores, NoBias{}, q, k, {.scale = scale}), 21)) <= 3e-7);
+    CHECK(worst(p, definition(biased(scores, no_bias, q, k, {.scale = scale}), 21)) <= 3e-7);
   }
   // A function is asked about each head, and about the positions of each row of the batch.
   const auto parity = [](Index h, Position i, Position j) {
@@ -171,8 +176,7 @@ TEST_CASE("scores of any size have probabilities, and those of a row sum to one"
     const auto scores = p;
     softmax(p.view(), NoBias{}, consecutive(0, 1), consecutive(0, 3));
     INFO(most);
-    CHECK(worst(p, definition(biased(scores, NoBias{}, consecutive(0, 1), consecutive(0, 3), {}), 3)) <=
-          3e-7);
+    CHECK(worst(p, definition(biased(scores, no_bias, consecutive(0, 1), consecutive(0, 3), {}), 3)) <= 3e-7);
   }
 }
 
@@ -421,6 +425,111 @@ TEST_CASE("softmax says what does not fit, and leaves the scores alone", "[softm
   auto other = random_values<float, 4>({1, 4, 2, 4});
   check_throws<std::invalid_argument>([&] { softmax_vjp(x.view(), other.view()); }, {"d:"});
   CHECK(same_bits(x, before));
+}
+
+TEST_CASE("a sink is one key more, whose probability is dropped", "[softmax][property]") {
+  const Index keys = 9;
+  const auto scores = random_values<double, 4>({2, 3, 4, keys}, 3);
+  const std::vector<double> sinks = {0.7, -40, 30};
+  Values<double, 4> wide{{2, 3, 4, keys + 1}, std::vector<double>(2 * 3 * 4 * (keys + 1))};
+  fill(wide.view().slice(3, 0, keys), scores);
+  for (Index b = 0; b < 2; ++b)
+    for (Index h = 0; h < 3; ++h)
+      for (Index i = 0; i < 4; ++i) wide.view()(b, h, i, keys) = sinks[static_cast<std::size_t>(h)];
+  const Positions q = consecutive(keys, 4), k = consecutive(0, keys);
+  auto p = scores;
+  softmax(p.view(), NoBias{}, q, k, {.sinks = sinks});
+  softmax(wide.view(), NoBias{}, q, consecutive(0, keys + 1));
+  CHECK(posenc_test::max_difference(p.values, posenc_test::values_of(wide.view().slice(3, 0, keys)).values) <
+        1e-15);
+  auto threaded = scores;
+  softmax(ThreadsDevice{3}, threaded.view(), NoBias{}, q, k, {.sinks = sinks});
+  CHECK(same_bits(threaded, p));
+  // A query that sees no key gives all to the sink.
+  auto none = scores;
+  softmax(none.view(), NoBias{}, consecutive(0, 4), consecutive(10, keys), {.causal = true, .sinks = sinks});
+  for (const double one : none.values) CHECK(one == 0);
+}
+
+TEST_CASE("the gradients of scores and sinks are those of finite differences", "[softmax][property]") {
+  const Alibi alibi(3);
+  const auto scores = random_values<double, 4>({2, 3, 2, 9});
+  const auto weights = random_values<double, 4>({2, 3, 2, 9}, 5);
+  const Positions q = consecutive(5, 2), k = consecutive(0, 9);
+  const std::vector<double> sinks = {0.7, -1, 2};
+  const auto loss = [&](const Values<double, 4>& x, const std::vector<double>& s) {
+    auto p = x;
+    softmax(p.view(), alibi, q, k, {.scale = 0.3, .causal = true, .sinks = s});
+    return posenc_test::dot(p.values, weights.values);
+  };
+  auto p = scores, d = weights;
+  softmax(p.view(), alibi, q, k, {.scale = 0.3, .causal = true, .sinks = sinks});
+  std::vector<double> d_sinks(3), threaded(3);
+  posenc::sinks_vjp(d_sinks, d.view(), p.view());
+  posenc::sinks_vjp(ThreadsDevice{2}, threaded, d.view(), p.view());
+  CHECK(same_bits(threaded, d_sinks));
+  softmax_vjp(d.view(), p.view(), 0.3);
+  for (std::size_t h = 0; h < 3; ++h) {
+    auto up = sinks, down = sinks;
+    up[h] += 1e-6, down[h] -= 1e-6;
+    CHECK(std::fabs(d_sinks[h] - (loss(scores, up) - loss(scores, down)) / 2e-6) < 1e-9);
+  }
+  for (std::size_t n = 0; n < scores.values.size(); n += 7) {
+    auto up = scores, down = scores;
+    up.values[n] += 1e-6, down.values[n] -= 1e-6;
+    CHECK(std::fabs(d.values[n] - (loss(up, sinks) - loss(down, sinks)) / 2e-6) < 1e-9);
+  }
+}
+
+TEST_CASE("sinks that don't fit are refused", "[softmax][unit]") {
+  const auto before = random_values<float, 4>({1, 4, 2, 3});
+  auto x = before;
+  const std::vector<double> three(3), bad = {0, 0, posenc_test::quiet_nan, 0};
+  const Positions q = consecutive(0, 2), k = consecutive(0, 3);
+  check_throws<std::invalid_argument>([&] { softmax(x.view(), NoBias{}, q, k, {.sinks = three}); },
+                                      {"sinks", "expected 4", "got 3"});
+  check_throws<std::invalid_argument>([&] { softmax(x.view(), NoBias{}, q, k, {.sinks = bad}); },
+                                      {"sinks", "finite"});
+  std::vector<double> d_sinks(3);
+  check_throws<std::invalid_argument>([&] { posenc::sinks_vjp(d_sinks, x.view(), x.view()); }, {"d_sinks"});
+  CHECK(same_bits(x, before));
+}
+
+TEST_CASE("scores of one head may have rank 2", "[softmax][property]") {
+  const Alibi alibi(1);
+  const auto scores = random_values<float, 4>({1, 1, 5, 8});
+  auto expected = scores;
+  const Positions q = consecutive(3, 5), k = consecutive(0, 8);
+  softmax(expected.view(), alibi, q, k, {.causal = true});
+  Eigen::MatrixXf matrix =
+      Eigen::Map<const Eigen::Matrix<float, 5, 8, Eigen::RowMajor>>(scores.values.data());
+  softmax(matrix, alibi, q, k, {.causal = true});
+  Eigen::Tensor<float, 2, Eigen::RowMajor> tensor(5, 8);
+  std::copy(scores.values.begin(), scores.values.end(), tensor.data());
+  softmax(tensor, alibi, q, k, {.causal = true});
+  for (Index i = 0; i < 5; ++i)
+    for (Index j = 0; j < 8; ++j) {
+      CHECK(matrix(i, j) == expected.view()(0, 0, i, j));
+      CHECK(tensor(i, j) == expected.view()(0, 0, i, j));
+    }
+}
+
+TEST_CASE("a function, a mask and a table in one sum", "[softmax][property]") {
+  const Index heads = 2;
+  const auto scores = random_values<float, 4>({1, heads, 6, 300});
+  const Positions q = consecutive(294, 6), k = consecutive(0, 300);
+  const auto table = random_values<float, 2>({32, heads}, 2);
+  const posenc::RelativeBias t5(posenc::T5Buckets(posenc::T5Direction::unidirectional), table.view());
+  const auto function = [](Index h, Position i, Position j) { return double(h) - 0.001 * double(i - j); };
+  auto whole = scores, apart = scores;
+  softmax(whole.view(), posenc::sum(t5, function, posenc::sliding_window(290)), q, k, {.scale = 0.5});
+  for (float& one : apart.values) one *= 0.5f;
+  t5.add(apart.view(), q, k);
+  softmax(
+      apart.view(),
+      [&](Index h, Position i, Position j) { return i - j >= 290 || j > i ? -infinity : function(h, i, j); },
+      q, k);
+  CHECK(posenc_test::max_difference(whole.values, apart.values) < 1e-6);
 }
 
 TEST_CASE("softmax and its gradient write scores in place or apart from them", "[softmax][unit]") {

@@ -5,6 +5,9 @@
 //   x[h, i, j] = scale scores[h, i, j] + bias(h, i, j)         over the keys j that query i sees
 //   p[h, i, j] = exp(x[h, i, j] - max_j x) / sum_j exp(x[h, i, j] - max_j x)
 //
+// With an attention sink s[h] (StreamingLLM, Xiao et al. 2024; gpt-oss) the sum has one term more, exp(s[h] - max), for
+// a key that is not there.
+//
 // Convention: the bias meets scores that `scale` has multiplied already (1 / sqrt(head_dim), or 1 where the
 // product was scaled). A key is hidden where `causal` says so (its position is after the query's) or where
 // the bias is -infinity; its probability is 0 whatever its score holds, NaN included. A query that sees no
@@ -20,9 +23,11 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <type_traits>
 
-#include "posenc/bias/alibi.hpp"
+#include "posenc/bias/masks.hpp"
+#include "posenc/bias/score_bias.hpp"
 #include "posenc/core/finite.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
@@ -38,18 +43,9 @@ inline namespace v0 {
 struct SoftmaxConfig {
   double scale = 1.0;   ///< of the scores, not of the bias
   bool causal = false;  ///< hide keys after the query: position of the key > position of the query
-};
-
-/// What is added to scores: an Alibi, or any function of (head, position of the query, position of the key).
-template <class B>
-concept score_bias = std::same_as<B, Alibi> || requires(const B& bias, Index head, Position i, Position j) {
-  { bias(head, i, j) } -> std::convertible_to<double>;
-};
-
-/// No bias: the softmax alone.
-struct NoBias {
-  /// 0 everywhere.
-  double operator()(Index, Position, Position) const { return 0.0; }
+  /// One learned score for each head of the call, which takes probability and has no key (gpt-oss, StreamingLLM).
+  /// Neither scale nor bias touch it. Empty: none.
+  std::span<const double> sinks = {};
 };
 
 namespace detail {
@@ -114,14 +110,13 @@ struct SoftmaxScratch {
   }
 };
 
-/// One row of scores: query position i in head h of batch row b.
+/// One row of scores: query i in head h of batch row b.
 template <scalar_type S>
 struct ScoreRow {
   const S* in;
   S* out;
-  Index b, h;
-  Position i;
-  Index more;  // queries of the head that come after it
+  Index b, h, i;
+  Index queries_left;  // of the head, after it
 };
 
 /// The passes over one row of scores.
@@ -129,11 +124,13 @@ template <scalar_type S, class Bias>
 class SoftmaxRow {
  public:
   using C = compute_t<S>;
-  SoftmaxRow(const SoftmaxScratch<C>& scratch, const Bias& bias, const Positions& k_at,
+  SoftmaxRow(const SoftmaxScratch<C>& scratch, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config, Index keys, Index in_step, Index out_step)
       : scratch_(scratch),
         bias_(bias),
+        q_at_(q_at),
         k_at_(k_at),
+        sinks_(config.sinks),
         scale_(constant<S>(config.scale)),
         causal_(config.causal),
         keys_(keys),
@@ -141,48 +138,50 @@ class SoftmaxRow {
         out_step_(out_step),
         in_ahead_(in_step == 1 && keys <= softmax_kept ? step : 0),
         out_ahead_(out_step == 1 && keys <= softmax_kept ? step : 0) {
-    if constexpr (std::same_as<Bias, Alibi>) causal_ = causal_ || bias.config().form == AlibiForm::causal;
     for (Index n = 0; n < step; ++n) places_[n] = static_cast<C>(n);
   }
 
   /// row.out[j] = p of scores row.in[j], j in [0, keys). `next` is the row of the next call.
   void operator()(const ScoreRow<S>& row, const ScoreRow<S>& next) {
-    // Keys that come in order are hidden from some key on.
-    Index seen = keys_;
-    if (causal_ && k_at_.is_consecutive()) {
-      const Position first = keys_ == 0 ? 0 : k_at_(row.b, 0);
-      seen = row.i < first ? 0 : row.i - first < keys_ ? static_cast<Index>(row.i - first) + 1 : keys_;
-    }
+    const BiasRow at{q_at_, k_at_, row.b, row.h, row.i};
+    KeyRange seen = visible(bias_, at, keys_);
+    if (causal_) seen = intersection(seen, causal().visible(at, keys_));
+    const RowForm of_bias = hides_by_key() ? RowForm::values : form(bias_, at);
     const auto each_block = [&](const auto& f) {
-      for (Index first = 0; first < seen; first += block) {
-        x_ = scratch_.x[static_cast<std::size_t>(first / block) % scratch_.blocks];
-        f(first, (std::min)(block, seen - first));
+      for (Index first = seen.first; first < seen.last; first += block) {
+        x_ = scratch_.x[static_cast<std::size_t>((first - seen.first) / block) % scratch_.blocks];
+        f(first, (std::min)(block, seen.last - first));
       }
     };
-    const bool kept = seen <= softmax_kept;
+    const auto load_block = [&](Index first, Index count) {
+      return load(at, of_bias, row.in + first * in_step_, first, count, row.queries_left);
+    };
+    const bool kept = seen.last - seen.first <= softmax_kept;
     Pack<C> most = hidden();
-    each_block([&](Index first, Index count) { most = larger(load(row, first, count), most); });
+    each_block([&](Index first, Index count) { most = larger(load_block(first, count), most); });
     C top = fold(most, [](Pack<C> a, Pack<C> b) { return larger(a, b); });
-    if (is_minus_infinity(opaque(top))) top = 0;  // no key is seen, or NaN alone
+    const bool has_sink = !sinks_.empty();
+    const C sink = has_sink ? static_cast<C>(sinks_[static_cast<std::size_t>(row.h)]) : C{0};
+    if (is_minus_infinity(opaque(top)))
+      top = sink;  // no key is seen, or NaN alone
+    else if (has_sink)
+      top = (std::max)(top, sink);
 
+    const S* coming = next.in + seen.first * in_step_;
     Pack<C> sums{};
     each_block([&](Index first, Index count) {
-      if (!kept) load(row, first, count);
-      sums += exponentials(top, count, next.in);
+      if (!kept) load_block(first, count);
+      sums += exponentials(top, count, coming);
     });
-    const C sum = fold(sums, [](Pack<C> a, Pack<C> b) { return a + b; });
+    C sum = fold(sums, [](Pack<C> a, Pack<C> b) { return a + b; });
+    if (has_sink) sum += exp_of_negative<C>(broadcast(sink - top), least_)[0];
     const C inverse = sum == 0 ? C{0} : C{1} / sum;
     each_block([&](Index first, Index count) {
-      if (!kept) load(row, first, count), exponentials(top, count, next.in);
-      finish(row.out + first * out_step_, count, keys_ - first, inverse, next.out);
+      if (!kept) load_block(first, count), exponentials(top, count, coming);
+      finish(row.out + first * out_step_, count, keys_ - first, inverse, next.out + first * out_step_);
     });
-    if (seen == keys_) return;
-    if (out_step_ == 1) {
-      if (out_ahead_ > 0) prefetch(next.out, seen, keys_ - seen);
-      std::memset(static_cast<void*>(row.out + seen), 0, static_cast<std::size_t>(keys_ - seen) * sizeof(S));
-    } else {
-      for (Index j = seen; j < keys_; ++j) row.out[j * out_step_] = static_cast<S>(0);
-    }
+    clear(row, next, 0, seen.first);
+    clear(row, next, seen.last, keys_);
   }
 
  private:
@@ -198,32 +197,38 @@ class SoftmaxRow {
     return bits_as<Pack<C>>(bits_as<Mask>(x) & ~(x < (std::numeric_limits<C>::min)()));
   }
 
-  /// x = scale in + bias, and -infinity for what is hidden and for the rest of the last pack. Returns the
-  /// largest number of each place in a pack.
-  Pack<C> load(const ScoreRow<S>& row, Index first, Index count) {
-    const S* in = row.in + first * in_step_;
-    const Pack<C> scale = broadcast(scale_);
-    const bool any_hidden = causal_ && !k_at_.is_consecutive();
-    if constexpr (std::same_as<Bias, NoBias>)
-      if (!any_hidden)
-        return biased(in, count, keys_ - first,
-                      [&](Pack<C> scores, Index) { return multiply_add(scores, scale, Pack<C>{}); });
-    if constexpr (std::same_as<Bias, Alibi>) {
-      if (bias_.is_run(row.i, k_at_, row.b, first, count)) {
-        const C* run = biases(row, bias_.run_start(row.i, k_at_(row.b, first)), count);
-        return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
-          return multiply_add(scores, scale, load_pack(run + j));
-        });
-      }
-      run_count_ = 0;
-      bias_.fill_row(row.h, row.i, k_at_, row.b, first, count, added_);
+  /// Whether config.causal has to ask each key: those that come in order are hidden by the range of visible ones.
+  bool hides_by_key() const { return causal_ && !k_at_.is_consecutive(); }
+
+  /// out = 0 for keys [first, last), all of which are hidden.
+  void clear(const ScoreRow<S>& row, const ScoreRow<S>& next, Index first, Index last) const {
+    if (first >= last) return;
+    if (out_step_ == 1) {
+      if (out_ahead_ > 0) prefetch(next.out, first, last - first);
+      std::memset(static_cast<void*>(row.out + first), 0, static_cast<std::size_t>(last - first) * sizeof(S));
     } else {
-      for (Index j = 0; j < count; ++j)
-        added_[j] = static_cast<C>(bias_(row.h, row.i, k_at_(row.b, first + j)));
+      for (Index j = first; j < last; ++j) row.out[j * out_step_] = static_cast<S>(0);
     }
-    if (any_hidden)
+  }
+
+  /// x = scale in + bias of keys [first, first + count), and -infinity for what is hidden and for the rest of the last
+  /// pack. Returns the largest number of each place in a pack.
+  Pack<C> load(const BiasRow& at, RowForm of_bias, const S* in, Index first, Index count,
+               Index queries_left) {
+    const Pack<C> scale = broadcast(scale_);
+    if (of_bias == RowForm::zero)
+      return biased(in, count, keys_ - first,
+                    [&](Pack<C> scores, Index) { return multiply_add(scores, scale, Pack<C>{}); });
+    if (of_bias == RowForm::distance) {
+      const C* run = distances(at.head, k_at_(at.b, first) - at.query(), count, queries_left);
+      return biased(in, count, keys_ - first,
+                    [&](Pack<C> scores, Index j) { return multiply_add(scores, scale, load_pack(run + j)); });
+    }
+    run_count_ = 0;
+    fill_visible(bias_, at, first, count, added_);
+    if (hides_by_key())
       for (Index j = 0; j < count; ++j)
-        if (k_at_(row.b, first + j) > row.i) added_[j] = minus_infinity<C>();
+        if (at.key(first + j) > at.query()) added_[j] = minus_infinity<C>();
     std::fill(added_ + count, added_ + padded(count), minus_infinity<C>());
     return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
       using Mask = decltype(scores < scores);
@@ -233,14 +238,14 @@ class SoftmaxRow {
     });
   }
 
-  /// The biases of `count` keys from Alibi::run_start on. Those of the next query begin one place before, so
-  /// the run is made for several.
-  const C* biases(const ScoreRow<S>& row, Position start, Index count) {
+  /// The biases of `count` distances from `start` on. Those of the next query begin one place before, so they are made
+  /// for several queries.
+  const C* distances(Index head, Position start, Index count, Index queries_left) {
     const Index size = padded(count);
-    if (row.h != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
-      run_count_ = (std::min)(static_cast<Index>(scratch_.biases), size + row.more);
-      run_start_ = start + size - run_count_, run_head_ = row.h;
-      bias_.fill_run(row.h, run_start_, run_count_, added_);
+    if (head != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
+      run_count_ = (std::min)(Index{scratch_.biases}, size + queries_left);
+      run_start_ = start + size - run_count_, run_head_ = head;
+      fill_distances(bias_, head, run_start_, run_count_, added_);
     }
     return added_ + (start - run_start_);
   }
@@ -307,7 +312,8 @@ class SoftmaxRow {
   C* x_ = nullptr;  // the block at hand
   C* const added_ = scratch_.added;
   const Bias& bias_;
-  const Positions& k_at_;
+  const Positions &q_at_, &k_at_;
+  std::span<const double> sinks_;
   C scale_;
   bool causal_;
   Index keys_, in_step_, out_step_;
@@ -335,12 +341,12 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
                                       out.data() + b * out.stride(0) + h * out.stride(1) + i * out.stride(2),
                                       b,
                                       h,
-                                      q_at(b, i),
+                                      i,
                                       (std::min)(end - n, queries - i) - 1};
                  };
                  using C = compute_t<S>;
                  SoftmaxScratch<C>().with([&](const SoftmaxScratch<C>& scratch) {
-                   SoftmaxRow<S, Bias> softmax(scratch, bias, k_at, config, keys, in.stride(3),
+                   SoftmaxRow<S, Bias> softmax(scratch, bias, q_at, k_at, config, keys, in.stride(3),
                                                out.stride(3));
                    ScoreRow<S> now = row(begin);
                    for (Index n = begin; n < end; ++n) {
@@ -353,17 +359,23 @@ void softmax_views(const D& device, const View<S, 4>& out, const View<const S, 4
 }
 
 template <device D, class Out, class Scores, class Bias>
-void softmax(const D& device, Out& out, const Scores& scores, const Bias& bias, const Positions& q_at,
-             const Positions& k_at, const SoftmaxConfig& config) {
+void softmax(const D& device, Out& out, const Scores& scores, const Bias& bias_or_function,
+             const Positions& q_at, const Positions& k_at, const SoftmaxConfig& config) {
   using S = scalar_of<Out>;
-  const auto checked = out_and_in("out", out, "scores", scores);
-  const View<S, 4> to = as_bhqk(checked.out);
+  const auto two = out_and_in("out", out, "scores", scores);
+  const View<S, 4> to = as_bhqk(two.out);
+  const View<const S, 4> from = as_bhqk(two.in);
   if (!is_finite(config.scale)) invalid("scale: expected a finite number, got ", config.scale);
-  if constexpr (std::same_as<Bias, Alibi>) bias.require_heads(to.extent(1));
-  require_positions("q_at", q_at, to.extent(0), to.extent(2));
-  require_positions("k_at", k_at, to.extent(0), to.extent(3));
+  const auto& bias = as_bias(bias_or_function);
+  require_bias("scores", bias, to, q_at, k_at);
+  if (config.causal) require_axes("q_at", q_at, 1), require_axes("k_at", k_at, 1);
+  if (!config.sinks.empty()) {
+    require_equal("sinks", to.extent(1), static_cast<Index>(config.sinks.size()));
+    for (const double sink : config.sinks)
+      if (!is_finite(sink)) invalid("sinks: expected finite numbers, got ", sink);
+  }
   if (to.size() == 0) return;
-  softmax_views<S>(device, to, as_bhqk(checked.in), bias, q_at, k_at, config);
+  softmax_views<S>(device, to, from, bias, q_at, k_at, config);
 }
 
 template <device D, class Dp, class P>
@@ -396,32 +408,65 @@ void softmax_vjp(const D& device, Dp& d, const P& p, double scale) {
                });
 }
 
+template <device D, class Dp, class P>
+void sinks_vjp(const D& device, std::span<double> d_sinks, const Dp& dp, const P& p) {
+  using S = scalar_of<P>;
+  static_assert(rank_of<Dp> == rank_of<P>, "posenc: dp and p must have the same rank");
+  const auto gradient = input_view(dp);
+  const auto source = input_view(p);
+  require_same_shape("dp", source, gradient);
+  const View<const scalar_of<Dp>, 4> d = as_bhqk(gradient);
+  const View<const S, 4> from = as_bhqk(source);
+  const Index heads = d.extent(1);
+  require_equal("d_sinks", heads, static_cast<Index>(d_sinks.size()));
+  const double work =
+      static_cast<double>(d.extent(0)) * static_cast<double>(d.extent(2)) * static_cast<double>(d.extent(3));
+  parallel_for(device, heads, {2 * work * sizeof(S), 8.0, 2 * work}, [&](Index begin, Index end) {
+    for (Index h = begin; h < end; ++h) {
+      double all = 0;
+      for (Index b = 0; b < d.extent(0); ++b)
+        for (Index i = 0; i < d.extent(2); ++i) {
+          double seen = 0, change = 0;
+          for (Index j = 0; j < d.extent(3); ++j)
+            if (const double one = static_cast<double>(from(b, h, i, j)); one != 0)
+              seen += one, change += one * static_cast<double>(d(b, h, i, j));
+          all -= (1 - seen) * change;
+        }
+      d_sinks[static_cast<std::size_t>(h)] += all;
+    }
+  });
+}
+
 }  // namespace detail
 
 /// scores = softmax(scale scores + bias) over the last axis, in place. scores: (heads, q, k) or (batch,
 /// heads, q, k); q_at and k_at are the positions of queries and keys, shared or per batch row. Throws before
 /// anything is written: std::invalid_argument where the shapes don't fit or the scale is not finite,
 /// std::out_of_range for heads that an Alibi doesn't have.
-template <writable_tensor Scores, score_bias Bias>
+template <writable_tensor Scores, class Bias>
+  requires(score_bias<Bias> || bias_function<Bias>)
 void softmax(Scores&& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
   detail::softmax(Eigen::DefaultDevice(), scores, scores, bias, q_at, k_at, config);
 }
 /// The same on a device.
-template <device D, writable_tensor Scores, score_bias Bias>
+template <device D, writable_tensor Scores, class Bias>
+  requires(score_bias<Bias> || bias_function<Bias>)
 void softmax(const D& device, Scores&& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
   detail::softmax(device, scores, scores, bias, q_at, k_at, config);
 }
 
 /// out = softmax(scale scores + bias). out is scores itself or memory apart from it.
-template <writable_tensor Out, readable_tensor Scores, score_bias Bias>
+template <writable_tensor Out, readable_tensor Scores, class Bias>
+  requires(score_bias<Bias> || bias_function<Bias>)
 void softmax(Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
   detail::softmax(Eigen::DefaultDevice(), out, scores, bias, q_at, k_at, config);
 }
 /// The same on a device.
-template <device D, writable_tensor Out, readable_tensor Scores, score_bias Bias>
+template <device D, writable_tensor Out, readable_tensor Scores, class Bias>
+  requires(score_bias<Bias> || bias_function<Bias>)
 void softmax(const D& device, Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at,
              const Positions& k_at, const SoftmaxConfig& config = {}) {
   detail::softmax(device, out, scores, bias, q_at, k_at, config);
@@ -438,6 +483,20 @@ void softmax_vjp(Dp&& d, const P& p, double scale = 1.0) {
 template <device D, writable_tensor Dp, readable_tensor P>
 void softmax_vjp(const D& device, Dp&& d, const P& p, double scale = 1.0) {
   detail::softmax_vjp(device, d, p, scale);
+}
+
+/// d_sinks[h] += d(loss) / d(sink of head h), from d(loss) / d(p) and p of a softmax with sinks; before softmax_vjp, which
+/// overwrites dp. With the probability s = 1 - sum_j p_j that the sink of a row took, it is the sum of -s sum_j p_j dp_j.
+/// One sum in double for each head, in logical order: the same bits for any number of threads. Throws
+/// std::invalid_argument where the shapes don't fit.
+template <readable_tensor Dp, readable_tensor P>
+void sinks_vjp(std::span<double> d_sinks, const Dp& dp, const P& p) {
+  detail::sinks_vjp(Eigen::DefaultDevice(), d_sinks, dp, p);
+}
+/// The same on a device.
+template <device D, readable_tensor Dp, readable_tensor P>
+void sinks_vjp(const D& device, std::span<double> d_sinks, const Dp& dp, const P& p) {
+  detail::sinks_vjp(device, d_sinks, dp, p);
 }
 
 }  // namespace v0

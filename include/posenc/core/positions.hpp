@@ -392,11 +392,17 @@ inline void require_counts(const char* name, const Positions& at, Index batch, I
     invalid(name, ": expected positions for 1 or ", batch, " rows of the batch, got ", at.rows());
 }
 
+/// Throws std::invalid_argument unless tokens have `axes` integer coordinates.
+inline void require_axes(const char* name, const Positions& at, Index axes) {
+  if (at.axes() != axes)
+    invalid(name, ": expected positions of ", axes, axes == 1 ? " axis" : " axes", ", got ", at.axes());
+  if (!at.is_integer()) invalid(name, ": expected integer positions, got fractions");
+}
+
 /// The same for a scheme that knows one axis of integers.
 inline void require_positions(const char* name, const Positions& at, Index batch, Index seq) {
   require_counts(name, at, batch, seq);
-  if (at.axes() != 1) invalid(name, ": expected positions of 1 axis, got ", at.axes());
-  if (!at.is_integer()) invalid(name, ": expected integer positions, got fractions");
+  require_axes(name, at, 1);
 }
 
 }  // namespace detail
