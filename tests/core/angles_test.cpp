@@ -249,6 +249,98 @@ TEMPLATE_TEST_CASE("angles: the scale multiplies before the rounding", "", float
   }
 }
 
+TEMPLATE_TEST_CASE("angles: rows computed one after another have the bits of each alone", "[property]", float,
+                   double) {
+  using C = TestType;
+  // More pairs than are kept from one call to the next, and two sets of them.
+  std::vector<double> ladder, other;
+  for (int i = 0; i < 1100; ++i) {
+    ladder.push_back(std::pow(10000.0, -i / 1100.0));
+    other.push_back(0.1 + i / 1100.0);
+  }
+  const Angles one(ladder), two(other);
+  // Up, down, over zero, again, and far apart.
+  const std::vector<Position> at = {0,  1,  2,  14, 15,   16,   17,      31,         32,  33, 15,
+                                    14, 3,  1,  0,  -1,   -2,   -15,     -16,        -17, 3,  -3,
+                                    3,  19, 35, 19, 1000, 1001, 1 << 20, -(1 << 20), 5,   5,  5};
+  const auto rows = static_cast<Index>(at.size());
+  bool agree = true;
+  posenc::detail::AngleScratch<C>::with([&](posenc::detail::AngleScratch<C>& scratch) {
+    const auto compare = [&](const Angles& angles, Index first, Index count, double scale) {
+      std::vector<C> cos(static_cast<std::size_t>(rows * count)), sin = cos;
+      const auto position = [&](Index r) { return at[static_cast<std::size_t>(r)]; };
+      angles.cos_sin_rows(scratch, position, rows, first, count, cos.data(), sin.data(), count, scale);
+      std::vector<C> c(static_cast<std::size_t>(count)), s = c;
+      for (Index r = 0; r < rows; ++r) {
+        for (Index part = 0; part < count; part += 500)  // a few pairs at a time
+          angles.cos_sin(position(r), first + part, std::min<Index>(500, count - part), c.data() + part,
+                         s.data() + part, scale);
+        agree = agree && std::equal(c.begin(), c.end(), cos.begin() + r * count) &&
+                std::equal(s.begin(), s.end(), sin.begin() + r * count);
+      }
+    };
+    compare(one, 0, 1100, 1);
+    compare(two, 0, 1100, 1);  // from the multiple of 16 that the last one ended with
+    compare(two, 0, 1100, 2);
+    for (const Index count : {40, 41, 64}) compare(two, 0, count, 2);
+    for (const Index first : {0, 16, 3}) compare(one, first, 64, 2);
+    compare(two, 3, 64, 2);
+  });
+  CHECK(agree);
+}
+
+TEMPLATE_TEST_CASE("angles: a call reads nothing that another one left", "[property]", float, double) {
+  using C = TestType;
+  std::vector<double> ladder;
+  for (int i = 0; i < 40; ++i) ladder.push_back(1.0 / (1 + i));
+  const Angles one(std::vector<double>(40, 0.3)), two(ladder);
+  posenc::detail::AngleScratch<C>::with([&](posenc::detail::AngleScratch<C>& scratch) {
+    const auto row = [&](const Angles& angles, Position p, Index first, Index count, double scale) {
+      std::vector<C> cos(static_cast<std::size_t>(count)), sin = cos, c = cos, s = cos;
+      angles.cos_sin_rows(
+          scratch, [&](Index) { return p; }, 1, first, count, cos.data(), sin.data(), 0, scale);
+      angles.cos_sin(p, first, count, c.data(), s.data(), scale);
+      CHECK((cos == c && sin == s));
+    };
+    row(one, 20, 0, 40, 1);
+    row(two, 20, 0, 40, 1);   // other frequencies
+    row(two, 20, 0, 40, 3);   // another scale
+    row(two, 40, 0, 1, 3);    // another multiple of 16, and fewer pairs
+    row(two, 40, 0, 40, 3);   // more again
+    row(two, 40, 9, 31, 3);   // another first one
+    row(two, -40, 9, 31, 3);  // the other side
+  });
+}
+
+TEMPLATE_TEST_CASE("angles: each pair at a coordinate of its own", "[property]", float, double) {
+  using C = TestType;
+  // Coordinates and frequencies of few bits, so that a product is exact; whole turns per position among them.
+  std::vector<double> f;
+  std::vector<posenc::Coordinate> at;
+  for (int i = 0; i < 50; ++i) {
+    f.push_back((i % 3 == 1 ? -1 : 1) * (i % 2 == 0 ? 20.25 + i : 0.0625 * i));
+    at.push_back(i % 5 == 0 ? posenc::Coordinate(Position{i} * 1000 - 3)
+                            : posenc::Coordinate::of((i % 4 - 2) * 40.375 + 0.25 * i));
+  }
+  f[4] = -1e-20, f[5] = 1e-20;  // less than 2^-64 of a turn
+  const Angles angles(f);
+  for (const Index first : {0, 1, 15, 16, 17})
+    for (const Index count : {1, 15, 16, 17, 33}) {
+      std::vector<C> cos(static_cast<std::size_t>(count)), sin = cos;
+      angles.cos_sin_at([&](Index j) { return at[static_cast<std::size_t>(first + j)]; }, first, count,
+                        cos.data(), sin.data(), 0.5);
+      double most = 0;
+      for (Index j = 0; j < count; ++j) {
+        const auto i = static_cast<std::size_t>(first + j), n = static_cast<std::size_t>(j);
+        const long double angle = static_cast<long double>(f[i]) * static_cast<long double>(at[i].value());
+        most = std::max({most, std::fabs(double(cos[n]) - static_cast<double>(0.5L * std::cos(angle))),
+                         std::fabs(double(sin[n]) - static_cast<double>(0.5L * std::sin(angle)))});
+      }
+      INFO(count << " pairs from " << first);
+      CHECK(most <= promised<C>);
+    }
+}
+
 TEST_CASE("angles: no frequencies") {
   const Angles none;
   CHECK(none.size() == 0);

@@ -67,6 +67,9 @@ TEST_CASE("coordinates hold doubles as they are, and ratios to 64 bits") {
   CHECK(Coordinate::ratio(-7, 2).value() == -3.5);
   CHECK(Coordinate(Position{-5}).whole() == 5);
   check_throws<std::out_of_range>([] { (void)Coordinate::of(1e19); }, {"coordinate", "2^60"});
+  for (const double value : {0x1p60, -0x1p60})
+    check_throws<std::out_of_range>([&] { (void)Coordinate::of(value); }, {"coordinate", "2^60"});
+  CHECK(Coordinate::of(0x1.fffffffffffffp59).value() == 0x1.fffffffffffffp59);
   check_throws<std::out_of_range>([] { (void)Coordinate::of(posenc_test::quiet_nan); },
                                   {"coordinate", "nan"});
   check_throws<std::invalid_argument>([] { (void)Coordinate::ratio(1, 0); }, {"denominator", "0"});
