@@ -458,9 +458,9 @@ template <class P>
 template <class P, class Op>
 [[gnu::always_inline]] inline auto fold(P x, const Op& op) {
   constexpr int size = static_cast<int>(sizeof(P) / sizeof(x[0]));
-  const auto step = [&]<int Away, int... I>(std::integral_constant<int, Away>,
-                                            std::integer_sequence<int, I...>) {
-    if constexpr (Away < size) x = op(x, __builtin_shufflevector(x, x, (I ^ Away)...));
+  const auto step = [&]<int Away, int... At>(std::integral_constant<int, Away>,
+                                             std::integer_sequence<int, At...>) {
+    if constexpr (Away < size) x = op(x, __builtin_shufflevector(x, x, (At ^ Away)...));
   };
   constexpr auto places = std::make_integer_sequence<int, size>();
   step(std::integral_constant<int, 8>(), places);

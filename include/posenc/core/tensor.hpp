@@ -194,10 +194,10 @@ struct KnownStorage {
   static constexpr std::size_t rank = Rank;
 };
 
-template <class S, int Rank, int Options, class I>
-struct Storage<Eigen::Tensor<S, Rank, Options, I>> : KnownStorage<std::size_t(Rank), true> {};
-template <class S, class D, int Options, class I>
-struct Storage<Eigen::TensorFixedSize<S, D, Options, I>> : KnownStorage<std::size_t(D::count), true> {};
+template <class S, int Rank, int Options, class Ix>
+struct Storage<Eigen::Tensor<S, Rank, Options, Ix>> : KnownStorage<std::size_t(Rank), true> {};
+template <class S, class D, int Options, class Ix>
+struct Storage<Eigen::TensorFixedSize<S, D, Options, Ix>> : KnownStorage<std::size_t(D::count), true> {};
 template <class P, int Options, template <class> class Pointer>
 struct Storage<Eigen::TensorMap<P, Options, Pointer>> : KnownStorage<std::size_t(P::NumIndices), false> {};
 template <class S, int R, int C, int Options, int MaxR, int MaxC>

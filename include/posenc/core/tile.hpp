@@ -85,7 +85,7 @@ void add_tile(const View<const S, 2>& tile, const compute_t<S>* addend, compute_
 /// out = in, bit for bit.
 template <class S>
 void copy_tile(const View<S, 2>& out, const View<const S, 2>& in) {
-  const bool by_rows = std::abs(out.stride(1)) <= std::abs(out.stride(0));
+  const bool by_rows = (std::abs)(out.stride(1)) <= (std::abs)(out.stride(0));
   const std::size_t outer = by_rows ? 0 : 1, inner = by_rows ? 1 : 0;
   for (Index i = 0; i < out.extent(outer); ++i) {
     S* to = out.data() + i * out.stride(outer);
@@ -97,7 +97,8 @@ void copy_tile(const View<S, 2>& out, const View<const S, 2>& in) {
 /// Rows of a tile: one where the features of a position lie together, else enough to use whole cache lines.
 template <class T, std::size_t Rank>
 Index tile_rows(const View<T, Rank>& x, std::size_t row_axis, std::size_t column_axis) {
-  return std::abs(x.stride(column_axis)) <= std::abs(x.stride(row_axis)) || x.extent(row_axis) == 1 ? 1 : 16;
+  const bool by_columns = (std::abs)(x.stride(column_axis)) <= (std::abs)(x.stride(row_axis));
+  return by_columns || x.extent(row_axis) == 1 ? 1 : 16;
 }
 
 /// The part of a (batch, seq, dim) tensor that one step of map_tiles works on.

@@ -129,12 +129,12 @@ class GgufKeys {
     return *truth;
   }
 
-  std::optional<std::string> word(std::string_view name) {
+  std::optional<std::string> text(std::string_view name) {
     const GgufValue* value = find(name);
     if (value == nullptr) return std::nullopt;
-    const std::string* text = std::get_if<std::string>(value);
-    if (text == nullptr) invalid(full(name), ": expected a string, got ", kind(*value));
-    return *text;
+    const std::string* found = std::get_if<std::string>(value);
+    if (found == nullptr) invalid(full(name), ": expected a string, got ", kind(*value));
+    return *found;
   }
 
   std::optional<std::vector<Index>> integers(std::string_view name, Index least, Index most) {
@@ -541,7 +541,7 @@ class GgufModel {
   }
 
   void read_scaling(RotaryLayer& layer) {
-    const std::string type = keys_.word("rope.scaling.type").value_or("");
+    const std::string type = keys_.text("rope.scaling.type").value_or("");
     if (type != "" && type != "none" && type != "linear" && type != "yarn" && type != "longrope")
       invalid(keys_.full("rope.scaling.type"), ": expected none, linear, yarn or longrope, got ",
               gguf_quoted(type));

@@ -315,7 +315,7 @@ void rotate_pairs(const D& device, const View<S, 4>& out, const View<const S, 4>
   const bool in_place = out.data() == in.data() && out.strides() == in.strides();
   const bool direct = in.stride(3) == 1 && out.stride(3) == 1 && pairs.in == pairs.out && !pairs.mismatched;
   const bool by_position =
-      std::abs(out.stride(2)) <= std::abs(out.stride(1));  // a position's heads lie together
+      (std::abs)(out.stride(2)) <= (std::abs)(out.stride(1));  // a position's heads lie together
   // A tile: as many positions as cos and sin have room for; they serve all heads.
   const Index room = direct ? angle_elements<C> : buffered_pairs<C>;
   const Index width = (std::max)(Index{1}, pairs.count);

@@ -42,7 +42,7 @@ inline RotaryFrequencies llama3_scaled(RotaryFrequencies frequencies, const Llam
   const double l0 = static_cast<double>(scaling.original_max_position_embeddings);
   for (double& f : frequencies.inv_freq) {
     // L0 / w_i, whichever way the pair turns.
-    const double turns = detail::quotient(detail::product(l0, std::abs(f)), 2 * std::numbers::pi);
+    const double turns = detail::quotient(detail::product(l0, (std::abs)(f)), 2 * std::numbers::pi);
     if (turns >= scaling.high_freq_factor) continue;
     const double s = turns < scaling.low_freq_factor
                          ? 0.0
