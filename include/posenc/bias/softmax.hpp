@@ -243,7 +243,7 @@ class SoftmaxRow {
   const C* distances(Index head, Position start, Index count, Index queries_left) {
     const Index size = padded(count);
     if (head != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
-      run_count_ = (std::min)(Index{scratch_.biases}, size + queries_left);
+      run_count_ = (std::min)(static_cast<Index>(scratch_.biases), size + queries_left);
       run_start_ = start + size - run_count_, run_head_ = head;
       fill_distances(bias_, head, run_start_, run_count_, added_);
     }
