@@ -399,7 +399,6 @@ TEMPLATE_TEST_CASE("Sinusoidal: nothing to do, and next to nothing", "", float, 
 
 TEST_CASE("Sinusoidal: a configuration without a meaning is refused") {
   static const double nan = posenc_test::quiet_nan;
-  static const double infinity = posenc_test::infinity;
   const auto refuse = [](const SinusoidalConfig& config, std::initializer_list<const char*> parts) {
     check_throws<std::invalid_argument>([&] { (void)Sinusoidal(config); }, parts);
     check_throws<std::invalid_argument>([&] { (void)posenc::sinusoidal_frequencies(config); }, parts);

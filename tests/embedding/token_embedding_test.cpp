@@ -597,7 +597,6 @@ TEST_CASE("TokenEmbedding: a configuration without a meaning is refused") {
   const auto build = [&](const TokenEmbeddingConfig& config) {
     (void)TokenEmbedding<float>(table.view(), config);
   };
-  static const double infinity = posenc_test::infinity;
   check_throws<std::invalid_argument>([&] { build({.scale = infinity}); },
                                       {"posenc: scale", "finite", "got inf"});
   check_throws<std::invalid_argument>([&] { build({.scale = posenc_test::quiet_nan}); },

@@ -58,7 +58,7 @@ bool is_finite(const S& value) {
 /// platform (a long double need not be longer than a double).
 struct CosSinOfProduct {
   CosSinOfProduct(std::int64_t p, double f) {
-    const double n = static_cast<double>(p), a = n * f, rest = std::fma(n, f, -a);
+    const double n = static_cast<double>(p), a = posenc::detail::opaque(n * f), rest = std::fma(n, f, -a);
     cos = std::cos(a) * std::cos(rest) - std::sin(a) * std::sin(rest);
     sin = std::sin(a) * std::cos(rest) + std::cos(a) * std::sin(rest);
   }
