@@ -408,10 +408,9 @@ class Angles {
   template <std::size_t Width, class F>
   [[gnu::always_inline]] static void for_packs(Index from, Index to, const F& f) {
     const auto begin = static_cast<std::size_t>(from), end = static_cast<std::size_t>(to);
-    for (std::size_t pair = begin - begin % Width; pair < end; pair += Width) {
-      const std::size_t skip = begin > pair ? begin - pair : 0;
+    std::size_t skip = begin % Width;  // of the first pack
+    for (std::size_t pair = begin - skip; pair < end; pair += Width, skip = 0)
       f(pair, skip, (std::min)(Width, end - pair) - skip);
-    }
   }
   static Phases load_phases(const std::uint64_t* from) {
     Phases pack;
