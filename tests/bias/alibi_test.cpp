@@ -658,3 +658,17 @@ TEST_CASE("alibi writes scores in place or apart from them", "[alibi]") {
   posenc_test::keeps_memory_apart<float, 3>(
       {3, 5, 5}, "scores", [&](const auto& out, const auto& x) { Alibi(3).add(out, x, at, at); });
 }
+
+TEST_CASE("alibi refuses more heads than any model has, and slopes that lie in the scores", "[alibi]") {
+  check_throws<std::invalid_argument>([] { (void)alibi_slopes(std::numeric_limits<Index>::max()); },
+                                      {"posenc: num_heads", "at most 2^24"});
+  std::vector<double> memory(20, 1.0);
+  const View<double, 3> scores(memory.data(), {2, 3, 3});
+  check_throws<std::invalid_argument>(
+      [&] {
+        Alibi(2).add_vjp(std::span<double>(memory).subspan(17, 2), scores, consecutive(0, 3),
+                         consecutive(0, 3));
+      },
+      {"posenc: d_parameters", "apart from d_scores"});
+  CHECK(memory == std::vector<double>(20, 1.0));
+}

@@ -241,3 +241,53 @@ TEST_CASE("positions: what a verb asks of them") {
   check_throws<invalid_argument>([] { require_positions("q_at", consecutive(List{0, 0, 0}, 3), 2, 3); },
                                  {"q_at", "1 or 2 rows of the batch", "got 3"});
 }
+
+TEST_CASE("positions: shifts that sum to more than any position needs are refused") {
+  // Of no tokens, nothing else would end it.
+  const Position most = largest_position;
+  auto at = consecutive(0, 0).shifted(2 * most);
+  check_throws<out_of_range>([&] { (void)at.shifted(1); },
+                             {"posenc: shifted", "2^61", "got 2305843009213693953"});
+  CHECK_NOTHROW(at.shifted(-2 * most).shifted(-2 * most));
+  for (int n = 0; n < 3; ++n)
+    check_throws<out_of_range>([&] { at = at.shifted(2 * most); }, {"posenc: shifted", "2^61"});
+  check_throws<out_of_range>([&] { (void)position_ids(List{}).shifted(2 * most).shifted(2 * most); },
+                             {"shifted"});
+}
+
+TEST_CASE("positions: more than can be are refused before they are asked for") {
+  const Position most = std::numeric_limits<Position>::max();
+  for (const Position last : {most, Position{1} << 62, Position{1} << 41})
+    check_throws<out_of_range>([&] { (void)posenc::positions_from_cu_seqlens(List{0, last}); },
+                               {"posenc: cu_seqlens", "at most 1099511627776 numbers", "got"});
+  check_throws<out_of_range>([&] { (void)posenc::positions_from_cu_seqlens(List{0, most, most}); },
+                             {"cu_seqlens"});
+  // Views of one id, seen more often than memory could hold copies of it.
+  const Position one = 7;
+  const View<const Position, 2> many(&one, {Index{1} << 30, Index{1} << 20}, {0, 0});
+  check_throws<out_of_range>([&] { (void)position_ids(many); }, {"posenc: position_ids", "numbers"});
+  check_throws<out_of_range>([&] { (void)posenc::axis_positions(many); }, {"posenc: axis_positions"});
+  check_throws<out_of_range>([&] { (void)posenc::positions_from_mask(many); },
+                             {"posenc: positions_from_mask"});
+  check_throws<out_of_range>([&] { (void)posenc::roberta_positions(many, 1); },
+                             {"posenc: roberta_positions"});
+  const View<const Position, 1> row(&one, {Index{1} << 50}, {0});
+  check_throws<out_of_range>([&] { (void)consecutive(row, 1); }, {"posenc: consecutive"});
+  // What copies nothing is no longer than its memory.
+  CHECK(borrowed_position_ids(many)(3, 4) == 7);
+  CHECK(borrowed_position_ids(many).shifted(3)(Index{1} << 29, 4) == 10);
+  CHECK(posenc::on_axes(consecutive(0, 4), Index{1} << 62).shifted(5).integer(9, 0, 3) == 8);
+  // Many rows of nothing.
+  const View<const Position, 2> none(nullptr, {Index{1} << 40, 0}, {1, 1});
+  CHECK(position_ids(none).rows() == Index{1} << 40);
+  CHECK(posenc::positions_from_mask(none).count() == 0);
+  CHECK(posenc::roberta_positions(none, 1).count() == 0);
+}
+
+TEST_CASE("positions: a padding_idx that is no position is refused") {
+  const Position most = std::numeric_limits<Position>::max();
+  const Eigen::MatrixXi ids{{0, 1}};
+  for (const Position pad : {most, -most - 1, largest_position + 1})
+    check_throws<out_of_range>([&] { (void)posenc::roberta_positions(ids, pad); },
+                               {"posenc: roberta_positions: padding_idx", "2^60", "got"});
+}

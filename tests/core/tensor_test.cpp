@@ -380,3 +380,60 @@ TEST_CASE("tensor: integers come in lists, vectors, tensors and matrices") {
   static_assert(posenc::detail::integer_rank<std::vector<int>> == 1);
   static_assert(posenc::detail::integer_rank<Eigen::Tensor<int, 4>> == 4);
 }
+
+TEST_CASE("tensor: a view whose sizes or strides overflow is refused") {
+  float x = 0;
+  const Index half = Index{1} << 32, most = std::numeric_limits<Index>::max(),
+              least = std::numeric_limits<Index>::min();
+  // The product of the extents would be 0.
+  check_throws<invalid_argument>([&] { (void)View<float, 2>(&x, {half, half}); },
+                                 {"posenc: View", "fewer than 2^62 bytes", "(4294967296, 4294967296)"});
+  check_throws<invalid_argument>([&] { (void)View<float, 2>(nullptr, {half, half}); }, {"2^62 bytes"});
+  check_throws<invalid_argument>([&] { (void)View<float, 2>(&x, {half, half}, {0, 0}); }, {"2^62 bytes"});
+  check_throws<invalid_argument>([&] { (void)View<float, 1>(&x, {Index{1} << 61}); }, {"2^62 bytes"});
+  // Extents of zero are left out, so that no product of some of them overflows.
+  check_throws<invalid_argument>([&] { (void)View<float, 3>(nullptr, {half, 0, half}); }, {"2^62 bytes"});
+  CHECK(View<float, 3>(nullptr, {half, 0, Index{1} << 20}).size() == 0);
+  CHECK(View<const float, 2>(&x, {half, 1 << 20}, {0, 0}).size() == Index{1} << 52);
+  // The last element would be somewhere else.
+  const auto refused = [&](const std::array<Index, 2>& extents, const std::array<Index, 2>& strides) {
+    check_throws<invalid_argument>([&] { (void)View<float, 2>(&x, extents, strides); },
+                                   {"posenc: View", "last element less than 2^62 bytes away", "strides"});
+  };
+  refused({3, 4}, {most, 1});
+  refused({3, 4}, {least, 1});
+  refused({3, 4}, {Index{1} << 61, 1});
+  refused({3, 4}, {1, -(Index{1} << 59)});
+  refused({2, 2}, {Index{1} << 58, Index{1} << 58});
+  refused({1, 4}, {least, 1});
+  refused({0, 4}, {1, most});
+  CHECK_NOTHROW(View<float, 2>(&x, {3, 4}, {Index{1} << 57, 1}));
+  // The same through a map.
+  Eigen::TensorMap<Eigen::Tensor<float, 2>> map(&x, half, half);
+  check_throws<invalid_argument>([&] { (void)view(map); }, {"2^62 bytes"});
+  Eigen::TensorMap<Eigen::Tensor<float, 3, Eigen::RowMajor>> empty(&x, 0, half, half);
+  check_throws<invalid_argument>([&] { (void)view(empty); }, {"2^62 bytes"});
+}
+
+TEST_CASE("tensor: an output's coordinates share no element") {
+  using posenc::detail::output_view;
+  std::vector<float> memory(100);
+  const auto strided = [&](const std::array<Index, 2>& extents, const std::array<Index, 2>& strides) {
+    return View<float, 2>(memory.data() + 50, extents, strides);
+  };
+  const auto refused = [&](const std::array<Index, 2>& extents, const std::array<Index, 2>& strides) {
+    check_throws<invalid_argument>([&] { (void)output_view("out", strided(extents, strides)); },
+                                   {"posenc: out", "an element for each coordinate", "overlapping strides"});
+  };
+  refused({4, 4}, {1, 1});
+  refused({3, 3}, {2, 1});
+  refused({3, 3}, {-2, 1});
+  refused({4, 4}, {3, 1});
+  refused({4, 4}, {1, -3});
+  refused({2, 3}, {3, 2});  // distinct by luck: refused as well
+  CHECK_NOTHROW(output_view("out", strided({4, 4}, {4, 1})));
+  CHECK_NOTHROW(output_view("out", strided({4, 4}, {1, -4})));
+  CHECK_NOTHROW(output_view("out", strided({4, 4}, {-1, 9})));
+  CHECK_NOTHROW(output_view("out", strided({1, 4}, {1, 1})));
+  CHECK_NOTHROW(output_view("out", strided({3, 3}, {12, 4})));
+}

@@ -494,3 +494,11 @@ TEST_CASE("Sinusoidal: in place or apart") {
   keeps_memory_apart<float, 3>(
       {3, 4, 6}, "x", [&](const auto& out, const auto& x) { sinusoidal.add(out, x, consecutive(1, 4)); });
 }
+
+TEST_CASE("Sinusoidal: widths and tables that no memory holds are refused") {
+  const Index most = std::numeric_limits<Index>::max();
+  check_throws<std::invalid_argument>([&] { (void)Sinusoidal({.d_model = most - 1}); },
+                                      {"posenc: d_model", "at most 2^24"});
+  check_throws<std::out_of_range>([&] { (void)Sinusoidal({.d_model = 4}).table(Index{1} << 60); },
+                                  {"posenc: table", "at most", "got 1152921504606846976 * 4"});
+}

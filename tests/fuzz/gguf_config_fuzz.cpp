@@ -1,7 +1,7 @@
 // libFuzzer target for the GGUF reader. An even first byte: the rest is a file. An odd one: the rest chooses
 // an architecture and values for keys that exist, which random bytes would hardly spell.
 //
-//   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -Iinclude -isystem <eigen>
+//   clang++ -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -Iinclude -Itests -isystem <eigen>
 //   gguf_config_fuzz.cpp
 //
 // Only std::invalid_argument and std::out_of_range may escape the library.
@@ -14,30 +14,12 @@
 #include <string>
 #include <variant>
 
+#include "fuzz/choices.hpp"
 #include "posenc/io/gguf_config.hpp"
 
 namespace {
 
-/// Bytes that are used up one by one, then zeros.
-class Choices {
- public:
-  Choices(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
-  bool left() const { return at_ < size_; }
-  std::uint8_t byte() { return left() ? data_[at_++] : std::uint8_t{0}; }
-  std::uint64_t number(int bytes) {
-    std::uint64_t value = 0;
-    for (int i = 0; i < bytes; ++i) value = value << 8 | byte();
-    return value;
-  }
-  template <class List>
-  auto one_of(const List& list) {
-    return list[byte() % std::size(list)];
-  }
-
- private:
-  const std::uint8_t* data_;
-  std::size_t size_, at_ = 0;
-};
+using posenc_test::Choices;
 
 constexpr const char* architectures[] = {
     "llama",     "llama4",   "qwen2",   "qwen2vl",  "qwen3vl", "qwen35", "glm4",        "hunyuan_vl",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <string>
 #include <vector>
@@ -191,4 +192,16 @@ TEST_CASE("axes with a part of the head each: windows side by side (Gemma 4 visi
         const double u = before.view()(s, window + i), w = before.view()(s, window + i + 4);
         CHECK(x.view()(s, window + i) == Approx(u * std::cos(angle) - w * std::sin(angle)).margin(1e-13));
       }
+}
+
+TEST_CASE("sections and axes of any size are refused, not summed wrongly") {
+  const Index most = std::numeric_limits<Index>::max();
+  const auto f = posenc::rotary_frequencies({.head_dim = 8});
+  // Modulo 2^64 these sum to 4.
+  check_throws<std::invalid_argument>([&] { (void)posenc::mrope_sections(f, {most, most, 6}); },
+                                      {"posenc: sections", "number of pairs, 4, got more than 2^63"});
+  check_throws<std::invalid_argument>([&] { (void)posenc::axial_frequencies({.head_dim = 8, .axes = most}); },
+                                      {"posenc: head_dim", "at least 2 * 9223372036854775807", "got 8"});
+  check_throws<std::invalid_argument>([&] { (void)posenc::axial_frequencies({.head_dim = most, .axes = 2}); },
+                                      {"posenc: head_dim", "at most 2^24"});
 }

@@ -320,3 +320,14 @@ TEST_CASE("a layout that does not fit the weights is refused and they stay as th
   refused({.num_heads = huge, .head_dim = 8}, {"weights", "got 20"});
   refused({.num_heads = 2, .head_dim = huge, .rotary_dim = 4}, {"weights", "got 20"});
 }
+
+TEST_CASE("weights whose rows share memory are not permuted") {
+  std::vector<float> memory(24, 1.0f);
+  const posenc::View<float, 2> rows(memory.data(), {8, 3}, {2, 1});
+  posenc_test::check_throws<std::invalid_argument>(
+      [&] {
+        posenc::convert_pairing(rows, posenc::Pairing::half, posenc::Pairing::adjacent,
+                                {.num_heads = 2, .head_dim = 4});
+      },
+      {"posenc: weights", "an element for each coordinate"});
+}

@@ -139,3 +139,16 @@ TEST_CASE("a window lies inside the head", "[rotary]") {
   constexpr Index huge = (std::numeric_limits<Index>::max)();
   check_throws<std::invalid_argument>([] { Window::starting_at(huge).first(80, 32); }, {"window"});
 }
+
+TEST_CASE("a width that no model has is refused") {
+  const Index most = std::numeric_limits<Index>::max();
+  for (const Index width : {most - 1, Index{1} << 62, (Index{1} << 24) + 2})
+    check_throws<std::invalid_argument>([&] { (void)posenc::rotary_frequencies({.head_dim = width}); },
+                                        {"posenc: head_dim", "at most 2^24", "got"});
+}
+
+TEST_CASE("an axis may be any int") {
+  posenc::RotaryFrequencies f = posenc::rotary_frequencies({.head_dim = 4});
+  f.axis = {0, std::numeric_limits<int>::max()};
+  CHECK(f.axes() == Index{1} << 31);
+}

@@ -1,6 +1,7 @@
 // The pairings beyond the two rotations, and what else can be turned: values, outputs, shared keys.
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "posenc/rotary/convert_pairing.hpp"
@@ -173,4 +174,16 @@ TEST_CASE("float32 angles are what frameworks compute, and exact ones are not") 
   }
   CHECK(worst > 1e-3);  // the phase that a float angle loses at this position
   CHECK(worst < 1e-2);
+}
+
+TEST_CASE("a window of a head of any width is inside it or refused") {
+  const Index most = std::numeric_limits<Index>::max(), least = std::numeric_limits<Index>::min();
+  for (const auto& window : {Window::leading(), Window::trailing(), Window::starting_at(most)}) {
+    check_throws<std::invalid_argument>([&] { (void)window.first(least, 4); }, {"posenc: window"});
+    check_throws<std::invalid_argument>([&] { (void)window.first(4, most); }, {"posenc: window"});
+    check_throws<std::invalid_argument>([&] { (void)window.first(4, least); }, {"posenc: window"});
+  }
+  CHECK(Window::trailing().first(most, 4) == most - 4);
+  check_throws<std::invalid_argument>([&] { (void)Window::starting_at(most).first(8, 4); },
+                                      {"posenc: window"});
 }

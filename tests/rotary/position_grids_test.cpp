@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "support/support.hpp"
@@ -177,4 +178,58 @@ TEST_CASE("rows of different lengths become a batch, padded left or right") {
   CHECK(axis(right, 1, 1) == Ids{0, 1, -1, -1});
   CHECK(axis(left.row(1), 2) == Ids{0, 0, 0, 1});
   check_throws<std::invalid_argument>([&] { (void)stacked(rows, 2, true); }, {"rows[0]", "2", "3"});
+}
+
+TEST_CASE("grids of more points than can be are refused") {
+  const Index half = Index{1} << 32, most = std::numeric_limits<Index>::max();
+  const auto refused = [](const auto& call, const char* name) {
+    check_throws<std::out_of_range>(call, {"posenc: ", name, "at most 1099511627776 numbers"});
+  };
+  refused([&] { (void)grid_positions({half, half}); }, "extents");
+  refused([&] { (void)grid_positions({most, 2, 3}); }, "extents");
+  refused([&] { (void)merge_block_positions(half, half, 2, 2); }, "merge_block_positions");
+  refused([&] { (void)merge_block_positions(1, most - 1, most - 1, 2); }, "merge_block_positions");
+  refused([&] { (void)patch_centers(half, half); }, "patch_centers");
+  refused([&] { (void)patch_centers(most, 1); }, "patch_centers");
+  refused([&] { (void)stacked(std::vector<Positions>(1, consecutive(0, 1)), most, false); }, "stacked");
+  check_throws<std::out_of_range>([&] { (void)grid_positions({2, 2}, most); },
+                                  {"posenc: origin", "2^60", "got 9223372036854775807"});
+  check_throws<std::out_of_range>([&] { (void)grid_positions({2, 2}, posenc::largest_position); },
+                                  {"grid_positions", "2^60"});
+  CHECK(grid_positions({most, 0, most}).count() == 0);
+  CHECK(merge_block_positions(most, most - 1, 0, 2).count() == 0);
+}
+
+TEST_CASE("M-RoPE segments beyond all positions are refused") {
+  const Index most = std::numeric_limits<Index>::max();
+  const auto refused = [](const std::vector<MropeSegment>& segments,
+                          std::initializer_list<const char*> parts) {
+    check_throws<std::out_of_range>([&] { (void)mrope_positions(segments); }, parts);
+  };
+  for (const double interval : {1e300, 1e19, 1.2e18})
+    refused({{.frames = 2, .rows = 1, .columns = 1, .interval = interval}},
+            {"posenc: segments[0].interval", "2^60"});
+  refused({{.frames = 3, .rows = 1, .columns = 1, .interval = 0x1p60}}, {"segments[0].interval", "2^60"});
+  refused({{.text = most}}, {"posenc: segments", "at most"});
+  refused({{.text = 3}, {.text = most}}, {"posenc: segments"});
+  refused({{.frames = most, .rows = most, .columns = 4}}, {"posenc: segments", "at most"});
+  refused({{.text = 1, .start = most}}, {"posenc: segments[0]", "2^60"});
+  refused({{.text = 1}, {.frames = 1, .rows = 1, .columns = 1, .spatial_start = -most}},
+          {"posenc: segments[1].spatial_start", "2^60"});
+  refused({{.text = 2, .start = posenc::largest_position}}, {"mrope_positions", "2^60"});
+  check_throws<std::invalid_argument>(
+      [] {
+        (void)mrope_positions(
+            std::vector<MropeSegment>{{.frames = 2, .rows = 1, .columns = 1, .interval = NAN}});
+      },
+      {"segments[0].interval", "nan"});
+}
+
+TEST_CASE("a batch of a length that is none is refused") {
+  check_throws<std::invalid_argument>([] { (void)stacked({}, -5, false); },
+                                      {"posenc: count", "at least 0", "got -5"});
+  const std::vector<Positions> rows{consecutive(0, Index{1} << 50)};
+  check_throws<std::out_of_range>([&] { (void)stacked(rows, Index{1} << 50, true); },
+                                  {"posenc: stacked", "at most"});
+  CHECK(stacked({}, 5, true).rows() == 0);
 }

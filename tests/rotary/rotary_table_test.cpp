@@ -506,3 +506,10 @@ TEST_CASE("a rotation by a table writes in place or apart, and apart from the ta
   CHECK(same_bits(cos, before_cos));
   CHECK(same_bits(sin, before_sin));
 }
+
+TEST_CASE("a table wider than any head is refused", "[rotary_table]") {
+  const float one = 1;
+  const View<const float, 2> wide(&one, {2, posenc::Index{1} << 50}, {0, 0});
+  check_throws<std::invalid_argument>([&] { (void)RotaryTable<float, 2>(wide, wide, Pairing::half); },
+                                      {"posenc: cos", "at most 2^24"});
+}

@@ -1,6 +1,7 @@
 // What grows or decays with the position beside the rotation.
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "posenc/rotary/attention_temperature.hpp"
@@ -147,4 +148,16 @@ TEST_CASE("xPos: golden pair by the paper's formula, and gradients are transpose
     check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.scale_base = wrong}); }, {"scale_base"});
   }
   check_throws<std::invalid_argument>([&] { Xpos(xpos.rope(), {.scale_base = -1}); }, {"scale_base", "-1"});
+}
+
+TEST_CASE("the decay of a pair or position that is not there is refused") {
+  const posenc::Xpos xpos(posenc::Rotary(posenc::rotary_frequencies({.head_dim = 8}), posenc::Pairing::half),
+                          {.centre = posenc::largest_position});
+  for (const posenc::Index pair : {posenc::Index{-1}, posenc::Index{4}})
+    posenc_test::check_throws<std::out_of_range>([&] { (void)xpos.decay(pair, 0); },
+                                                 {"posenc: pair", "[0, 4)"});
+  posenc_test::check_throws<std::out_of_range>(
+      [&] { (void)xpos.decay(0, std::numeric_limits<posenc::Position>::min()); },
+      {"posenc: position", "2^60"});
+  CHECK(xpos.decay(0, posenc::largest_position) == 1.0);
 }

@@ -51,6 +51,7 @@ struct AlibiConfig {
 /// The slopes m_h of `num_heads` heads by the published rule. Throws std::invalid_argument for no heads.
 inline std::vector<double> alibi_slopes(Index num_heads, double alibi_bias_max = 8.0) {
   if (num_heads < 1) detail::invalid("num_heads: expected at least 1, got ", num_heads);
+  detail::require_width("num_heads", num_heads);
   if (!detail::is_finite(alibi_bias_max))
     detail::invalid("alibi_bias_max: expected a finite number, got ", alibi_bias_max);
   Index power = 1;

@@ -148,7 +148,7 @@ class PerToken {
     const auto all = as_axes(v, false);
     rows_ = all.extent(1), count_ = all.extent(2);
     auto values = std::make_shared<std::vector<T>>();
-    values->reserve(static_cast<std::size_t>(rows_ * count_));
+    values->reserve(static_cast<std::size_t>(checked_count("tokens", all.size())));
     for (Index row = 0; row < rows_; ++row)
       for (Index i = 0; i < count_; ++i) values->push_back(convert(all(0, row, i)));
     values_ = std::move(values);

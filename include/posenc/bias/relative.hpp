@@ -186,6 +186,8 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
     const auto target = detail::output_view("d_table", d_table);
     detail::require_same_shape("d_table", table_.view(), target);
     detail::require_bias("d_scores", *this, g, q_at, k_at);
+    detail::require_apart("d_table", target, "d_scores", g);
+    if (g.size() == 0) return;
     const bool of_query = whose_ == TableOf::query;
     const Index heads = g.extent(1), own = g.extent(of_query ? 2 : 3), other = g.extent(of_query ? 3 : 2);
     const double work = static_cast<double>(other);

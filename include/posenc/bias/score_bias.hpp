@@ -262,6 +262,8 @@ class ScoreBias {
     const View<const S, 4> g = detail::as_bhqk(detail::input_view(d_scores));
     detail::require_bias("d_scores", bias(), g, q_at, k_at);
     const auto target = bias().gradient_view(d_parameters, g.extent(1));
+    detail::require_apart("d_parameters", target, "d_scores", g);
+    if (g.size() == 0) return;
     const Index keys = g.extent(3);
     const double elements =
         static_cast<double>(g.extent(0)) * static_cast<double>(g.extent(2)) * static_cast<double>(keys);

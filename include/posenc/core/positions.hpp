@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "posenc/core/angles.hpp"
+#include "posenc/core/checked.hpp"
 #include "posenc/core/error.hpp"
 #include "posenc/core/tensor.hpp"
 
@@ -37,6 +38,18 @@ struct PositionsFactory;
 /// Positions lie within [-largest_position, largest_position] (2^60), so that no sum or distance of two
 /// overflows.
 inline constexpr Position largest_position = Position{1} << 60;
+
+namespace detail {
+
+inline bool is_position(Position p) { return p >= -largest_position && p <= largest_position; }
+
+/// Throws std::out_of_range unless it is a position. `where` says where it came from.
+template <class... Where>
+void require_position(Position p, const Where&... where) {
+  if (!is_position(p)) out_of_range(where..., ": expected a position within 2^60 of zero, got ", p);
+}
+
+}  // namespace detail
 
 /// The positions of count() tokens: shared by the batch (rows() == 1) or one set for each of rows() rows.
 /// Each token has axes() coordinates: one in text, two or more in images and videos.
@@ -102,14 +115,16 @@ class Positions {
   }
 
   /// Every position plus `by`: BART and OPT look up position + 2. Shares the ids, copies none.
-  /// Throws std::out_of_range where a position would leave [-largest_position, largest_position], and
-  /// std::invalid_argument for fractions.
+  /// Throws std::out_of_range where a position would leave [-largest_position, largest_position], for shifts
+  /// that sum to more than twice that, and std::invalid_argument for fractions.
   Positions shifted(Position by) const {
     if (!is_integer()) detail::invalid("shifted: expected integer positions, got fractions");
     if (by < -2 * largest_position || by > 2 * largest_position)
       detail::out_of_range("shifted: expected a shift within 2^61 of zero, got ", by);
     Positions moved = *this;
-    moved.shift_ += by;
+    moved.shift_ = detail::checked_sum("shifted", shift_, by);
+    if (moved.shift_ < -2 * largest_position || moved.shift_ > 2 * largest_position)
+      detail::out_of_range("shifted: expected shifts that sum to within 2^61 of zero, got ", moved.shift_);
     moved.require_range("shifted");
     return moved;
   }
@@ -126,12 +141,14 @@ class Positions {
                              " at (", row, ", ", i, ")");
     };
     if (count_ == 0) return;
-    for (Index axis = 0; axis < axes_; ++axis)
-      for (Index row = 0; row < rows_; ++row) {
+    // Along a stride of 0 all are the same.
+    const auto each = [](Index n, Index stride) { return stride == 0 ? (std::min)(n, Index{1}) : n; };
+    for (Index axis = 0; axis < each(axes_, axis_stride_); ++axis)
+      for (Index row = 0; row < each(rows_, row_stride_); ++row) {
         if (is_consecutive()) {
           require_one(axis, row, 0), require_one(axis, row, count_ - 1);
         } else {
-          for (Index i = 0; i < count_; ++i) require_one(axis, row, i);
+          for (Index i = 0; i < each(count_, stride_); ++i) require_one(axis, row, i);
         }
       }
   }
@@ -152,7 +169,7 @@ namespace detail {
 struct PositionsFactory {
   static Positions consecutive(Position start, Index count) {
     if (count < 0) invalid("consecutive: expected a count of at least 0, got ", count);
-    if (start < -largest_position || start > largest_position || Position{count} > largest_position)
+    if (!is_position(start) || Position{count} > largest_position)
       out_of_range("consecutive: expected positions within 2^60 of zero, got start ", start, " and count ",
                    count);
     Positions at;
@@ -166,8 +183,7 @@ struct PositionsFactory {
     if (Position{count} > largest_position)
       out_of_range("consecutive: expected a count below 2^60, got ", count);
     for (const Position past : pasts)
-      if (past < -largest_position || past > largest_position)
-        out_of_range("consecutive: expected starts within 2^60 of zero, got ", past);
+      if (!is_position(past)) out_of_range("consecutive: expected starts within 2^60 of zero, got ", past);
     const Index rows = static_cast<Index>(pasts.size());
     Positions at = owning(Positions::Kind::starts, std::move(pasts), 1, rows, 1);
     at.count_ = count;
@@ -238,11 +254,12 @@ View<const Id, 3> as_axes(const View<const Id, Rank>& ids, bool axes_first) {
     return ids;
 }
 
-/// The elements in logical order, as To.
+/// The elements in logical order, as To. `name` is said where they are too many.
 template <class To, class From>
-std::vector<To> copied(const View<From, 3>& values) {
+std::vector<To> copied(const char* name, const View<From, 3>& values) {
   std::vector<To> copy;
-  copy.reserve(static_cast<std::size_t>(values.size()));
+  copy.reserve(static_cast<std::size_t>(checked_count(name, values.size())));
+  if (values.size() == 0) return copy;
   for (Index axis = 0; axis < values.extent(0); ++axis)
     for (Index row = 0; row < values.extent(1); ++row)
       for (Index i = 0; i < values.extent(2); ++i) copy.push_back(static_cast<To>(values(axis, row, i)));
@@ -262,7 +279,7 @@ template <integer_tensor T>
   requires(detail::integer_rank<std::remove_cvref_t<T>> == 1)
 Positions consecutive(const T& starts, Index count) {
   const auto v = detail::integer_view(starts);
-  std::vector<Position> pasts(static_cast<std::size_t>(v.size()));
+  std::vector<Position> pasts(static_cast<std::size_t>(detail::checked_count("consecutive", v.size())));
   for (Index b = 0; b < v.size(); ++b) pasts[static_cast<std::size_t>(b)] = v(b);
   return detail::PositionsFactory::starts(std::move(pasts), count);
 }
@@ -272,8 +289,8 @@ template <integer_tensor T>
   requires(detail::integer_rank<std::remove_cvref_t<T>> <= 2)
 Positions position_ids(const T& ids) {
   const auto v = detail::as_axes(detail::integer_view(ids), false);
-  return detail::PositionsFactory::owned("position_ids", detail::copied<Position>(v), 1, v.extent(1),
-                                         v.extent(2));
+  return detail::PositionsFactory::owned("position_ids", detail::copied<Position>("position_ids", v), 1,
+                                         v.extent(1), v.extent(2));
 }
 
 namespace detail {
@@ -302,8 +319,8 @@ template <integer_tensor T>
            detail::integer_rank<std::remove_cvref_t<T>> == 3)
 Positions axis_positions(const T& ids) {
   const auto v = detail::as_axes(detail::integer_view(ids), true);
-  return detail::PositionsFactory::owned("axis_positions", detail::copied<Position>(v), v.extent(0),
-                                         v.extent(1), v.extent(2));
+  return detail::PositionsFactory::owned("axis_positions", detail::copied<Position>("axis_positions", v),
+                                         v.extent(0), v.extent(1), v.extent(2));
 }
 
 /// The same position on each of n axes: text tokens of a model whose images have n coordinates. Copies
@@ -334,8 +351,8 @@ template <mask_tensor T>
 Positions positions_from_mask(const T& mask, Position pad_position = 0) {
   const auto v = view(mask);
   std::vector<Position> ids;
-  ids.reserve(static_cast<std::size_t>(v.size()));
-  for (Index row = 0; row < v.extent(0); ++row) {
+  ids.reserve(static_cast<std::size_t>(detail::checked_count("positions_from_mask", v.size())));
+  for (Index row = 0; row < (v.size() == 0 ? 0 : v.extent(0)); ++row) {
     Position next = 0;
     for (Index i = 0; i < v.extent(1); ++i) ids.push_back(v(row, i) ? next++ : pad_position);
   }
@@ -352,10 +369,12 @@ Positions positions_from_cu_seqlens(const T& cu_seqlens) {
   if (v.size() == 0 || v(0) != 0)
     detail::invalid("cu_seqlens: expected a first entry of 0, got ",
                     v.size() == 0 ? std::string("an empty list") : std::to_string(v(0)));
-  for (Index b = 1; b < v.size(); ++b)
+  for (Index b = 1; b < v.size(); ++b) {
     if (v(b) < v(b - 1))
       detail::invalid("cu_seqlens: expected entries that never fall, got ", v(b), " after ", v(b - 1), " at ",
                       b);
+    (void)detail::checked_count("cu_seqlens", Position{v(b)});
+  }
   std::vector<Position> ids;
   ids.reserve(static_cast<std::size_t>(v(v.size() - 1)));
   for (Index b = 1; b < v.size(); ++b)
@@ -371,9 +390,10 @@ template <integer_tensor T>
   requires(detail::integer_rank<std::remove_cvref_t<T>> == 2)
 Positions roberta_positions(const T& ids, Position padding_idx) {
   const auto v = detail::integer_view(ids);
+  detail::require_position(padding_idx, "roberta_positions: padding_idx");
   std::vector<Position> positions;
-  positions.reserve(static_cast<std::size_t>(v.size()));
-  for (Index row = 0; row < v.extent(0); ++row) {
+  positions.reserve(static_cast<std::size_t>(detail::checked_count("roberta_positions", v.size())));
+  for (Index row = 0; row < (v.size() == 0 ? 0 : v.extent(0)); ++row) {
     Position last = padding_idx;
     for (Index i = 0; i < v.extent(1); ++i)
       positions.push_back(v(row, i) == padding_idx ? padding_idx : ++last);

@@ -129,7 +129,7 @@ struct Lookups {
   template <class Id>
   Lookups(Index count, const Id& id) {
     std::vector<std::pair<Position, Index>> pairs;
-    pairs.reserve(static_cast<std::size_t>(count));
+    pairs.reserve(static_cast<std::size_t>(checked_count("dy", count)));
     for (Index n = 0; n < count; ++n)
       if (const Position wanted = id(n); wanted >= 0) pairs.emplace_back(wanted, n);
     std::sort(pairs.begin(), pairs.end());
@@ -195,7 +195,9 @@ template <scalar_type S, std::size_t Rank, device D>
 SparseGradient<S> gather_gradient(const D& device, Lookups lookups, const View<const S, Rank>& dy,
                                   compute_t<S> scale) {
   SparseGradient<S> gradient;
-  gradient.rows.resize(static_cast<Index>(lookups.ids.size()), dy.extent(Rank - 1));
+  const Index rows = static_cast<Index>(lookups.ids.size()), width = dy.extent(Rank - 1);
+  (void)checked_count("dy", rows, width);
+  gradient.rows.resize(rows, width);
   for_each_gradient_row<S>(device, lookups, dy,
                            [&](Index g, Index first, Index columns, const compute_t<S>* sum) {
                              for (Index j = 0; j < columns; ++j) gradient.rows(g, first + j) = scale * sum[j];

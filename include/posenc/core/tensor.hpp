@@ -77,19 +77,20 @@ class View {
   View(T* data, const Extents& extents, const Extents& strides)
       : data_(data), extents_(extents), strides_(strides) {
     constexpr Index bytes = sizeof(T);
-    std::int64_t elements = bytes,
-                 reach = 0;  // in bytes; an axis of one entry counts with its stride as well
+    const auto entries = [&](std::size_t axis) { return extents[axis] == 0 ? Index{1} : extents[axis]; };
+    std::int64_t elements = bytes, reach = 0;  // in bytes
     for (std::size_t axis = 0; axis < Rank; ++axis) {
       if (extents[axis] < 0)
         detail::invalid("View: axis ", axis, " expected an extent of at least 0, got ", extents[axis]);
-      const Index entries = extents[axis] == 0 ? 1 : extents[axis];
-      std::int64_t way = 0;
-      if (!detail::multiply_fits(elements, entries, elements) || elements > detail::largest_span)
+      if (!detail::multiply_fits(elements, entries(axis), elements) || elements > detail::largest_span)
         detail::invalid("View: expected elements of fewer than 2^62 bytes, got extents ",
                         detail::text(extents));
-      if (!detail::multiply_fits(entries, strides[axis], way) || !detail::multiply_fits(way, bytes, way) ||
-          way > detail::largest_span || way < -detail::largest_span ||
-          (reach += way < 0 ? -way : way) > detail::largest_span)
+    }
+    for (std::size_t axis = 0; axis < Rank; ++axis) {  // an axis of one entry counts with its stride as well
+      std::int64_t way = 0;
+      if (!detail::multiply_fits(entries(axis), strides[axis], way) ||
+          !detail::multiply_fits(way, bytes, way) || way > detail::largest_span ||
+          way < -detail::largest_span || (reach += way < 0 ? -way : way) > detail::largest_span)
         detail::invalid("View: expected a last element less than 2^62 bytes away, got extents ",
                         detail::text(extents), " and strides ", detail::text(strides));
     }

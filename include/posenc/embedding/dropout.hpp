@@ -58,7 +58,7 @@ class Dropout {
 
   /// x = mask x / (1 - p), in place, any rank. Mode::eval does nothing. Use another seed at every step and
   /// layer. Element n of x counts as first_element + n: give a shard the number of elements before it, and it
-  /// gets the mask that it has in the whole.
+  /// gets the mask that it has in the whole. Behind the last number of 64 bits it goes on from 0.
   template <writable_tensor X>
   void apply(X&& x, Mode mode, std::uint64_t seed, std::uint64_t first_element = 0) const {
     apply(Eigen::DefaultDevice(), x, x, mode, seed, first_element);

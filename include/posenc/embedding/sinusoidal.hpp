@@ -80,6 +80,7 @@ namespace detail {
 inline void require_valid(const SinusoidalConfig& config) {
   if (!config.d_model) invalid("d_model: expected the width of a row, got nothing");
   if (*config.d_model <= 0) invalid("d_model: expected at least 1, got ", *config.d_model);
+  require_width("d_model", *config.d_model);
   if (*config.d_model % 2 != 0 && config.odd_dim == OddDim::refuse)
     invalid("d_model: expected an even number (or an odd_dim rule for the last column), got ",
             *config.d_model);
@@ -171,6 +172,7 @@ class Sinusoidal {
   template <scalar_type S = float>
   Eigen::Tensor<S, 2, Eigen::RowMajor> table(Index count, Position first = 0) const {
     const Positions at = consecutive(first, count);
+    (void)detail::checked_count("table", count, d_model());
     Eigen::Tensor<S, 2, Eigen::RowMajor> rows(count, d_model());
     encode(rows, at);
     return rows;

@@ -336,7 +336,7 @@ class TokenEmbedding {
   detail::Lookups lookups(const Ids& ids, const View<T, RankX>& dy) const {
     const auto tokens = detail::integer_view(ids);
     require_fit(tokens, dy, "dy");
-    return detail::Lookups(tokens.size(), [&](Index n) {
+    return detail::Lookups(dy.size() == 0 ? 0 : tokens.size(), [&](Index n) {
       const Position id = detail::id_at(tokens, n);
       return id == config_.padding_idx ? Position{-1} : id;
     });

@@ -19,12 +19,14 @@
 // Rotary share the head, each with its Window and its at.axis(k).
 
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <numbers>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "posenc/core/checked.hpp"
 #include "posenc/rotary/frequencies.hpp"
 
 namespace posenc {
@@ -35,14 +37,16 @@ namespace detail {
 inline void require_sections(const RotaryFrequencies& frequencies, std::span<const Index> sections,
                              std::size_t least) {
   if (sections.size() < least) invalid("sections: expected ", least, " of them, got ", sections.size());
-  Index sum = 0;
+  const auto pairs = static_cast<std::int64_t>(frequencies.inv_freq.size());
+  std::int64_t sum = 0;
+  bool fits = true;
   for (std::size_t k = 0; k < sections.size(); ++k) {
     if (sections[k] < 0) invalid("sections[", k, "]: expected at least 0 pairs, got ", sections[k]);
-    sum += sections[k];
+    fits = fits && add_fits(sum, sections[k], sum);
   }
-  if (sum != static_cast<Index>(frequencies.inv_freq.size()))
-    invalid("sections: expected them to sum to the number of pairs, ", frequencies.inv_freq.size(), ", got ",
-            sum);
+  if (!fits || sum != pairs)
+    invalid("sections: expected them to sum to the number of pairs, ", pairs, ", got ",
+            fits ? text(sum) : "more than 2^63");
 }
 
 }  // namespace detail
@@ -127,7 +131,13 @@ struct AxialConfig {
 inline RotaryFrequencies axial_frequencies(const AxialConfig& config) {
   if (config.axes < 1) detail::invalid("axes: expected at least 1, got ", config.axes);
   const Index pairs = config.head_dim / 2 / config.axes;
-  if (pairs < 1) detail::invalid("head_dim: expected at least ", 2 * config.axes, ", got ", config.head_dim);
+  std::int64_t least = 0;
+  if (pairs < 1)
+    detail::invalid("head_dim: expected at least ",
+                    detail::multiply_fits(2, config.axes, least) ? detail::text(least)
+                                                                 : "2 * " + detail::text(config.axes),
+                    ", got ", config.head_dim);
+  detail::require_width("head_dim", config.head_dim);
   const std::vector<double> ladder =
       rotary_frequencies({.head_dim = 2 * pairs, .rope_theta = config.rope_theta}).inv_freq;
   RotaryFrequencies frequencies;

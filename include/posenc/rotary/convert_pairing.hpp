@@ -52,6 +52,7 @@ template <storage_not_expression T>
 void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& layout) {
   using Element = scalar_of<T>;
   const auto v = view(weights);
+  detail::require_distinct_elements("weights", v);
   View<Element, 2> rows;
   if constexpr (detail::vector_by_type<T>)
     rows = v.permute({1, 0});
@@ -71,7 +72,7 @@ void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& la
                     " rows, got ", rows.extent(0));
   const bool from_adjacent = detail::stored_adjacent("from", from),
              to_adjacent = detail::stored_adjacent("to", to);
-  if (from_adjacent == to_adjacent) return;
+  if (from_adjacent == to_adjacent || rows.size() == 0) return;
 
   // Dimension of the n-th member of the pairs, counted u0 w0 u1 w1 ...
   const auto dim = [width](bool adjacent, Index n) { return adjacent ? n : n / 2 + (n % 2) * (width / 2); };

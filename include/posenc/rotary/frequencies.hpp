@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "posenc/core/checked.hpp"
 #include "posenc/core/error.hpp"
 #include "posenc/core/finite.hpp"
 #include "posenc/core/power.hpp"
@@ -43,7 +44,7 @@ struct RotaryFrequencies {
   Index axes() const {
     int most = 0;
     for (const int a : axis) most = a > most ? a : most;
-    return most + 1;
+    return Index{most} + 1;
   }
 };
 
@@ -58,10 +59,11 @@ inline Index rotated_width(const RotaryConfig& config) {
 
 }  // namespace detail
 
-/// The unscaled frequencies of a config. Throws std::invalid_argument for a width that is not even, not
-/// positive or beyond head_dim, a base that is not positive, or two statements of the width.
+/// The unscaled frequencies of a config. Throws std::invalid_argument for a head_dim beyond 2^24, a width that
+/// is not even, not positive or beyond head_dim, a base that is not positive, or two statements of the width.
 inline RotaryFrequencies rotary_frequencies(const RotaryConfig& config) {
   if (config.head_dim <= 0) detail::invalid("head_dim: expected at least 2, got ", config.head_dim);
+  detail::require_width("head_dim", config.head_dim);
   if (!detail::is_positive(config.rope_theta))
     detail::invalid("rope_theta: expected a positive finite number, got ", config.rope_theta);
   if (!detail::is_positive(config.partial_rotary_factor) || config.partial_rotary_factor > 1)

@@ -34,8 +34,9 @@ class Window {
 
   /// The first rotated dimension. Throws std::invalid_argument where the window leaves the head.
   Index first(Index head_dim, Index rotary_dim) const {
-    const Index start = first_ < 0 ? head_dim - rotary_dim : first_;
-    if (rotary_dim < 0 || start < 0 || start > head_dim - rotary_dim)
+    const bool fits = rotary_dim >= 0 && rotary_dim <= head_dim;
+    const Index start = first_ < 0 ? (fits ? head_dim - rotary_dim : 0) : first_;
+    if (!fits || start > head_dim - rotary_dim)
       detail::invalid("window: expected ", rotary_dim, " rotated dimensions inside head_dim = ", head_dim,
                       ", got them from ", start, " on");
     return start;

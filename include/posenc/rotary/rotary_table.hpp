@@ -45,6 +45,7 @@ class RotaryTable {
         window_(window),
         pairs_(cos_.view().extent(Rank - 1)) {
     detail::require_same_shape("sin", cos_.view(), sin_.view());
+    detail::require_width("cos", pairs_);
     if (width == TableWidth::pairs) return;
     if (pairs_ % 2 != 0) detail::invalid("cos: expected an even width for TableWidth::dims, got ", pairs_);
     pairs_ /= 2;

@@ -56,8 +56,12 @@ class Xpos {
   /// The decay.
   const XposConfig& config() const { return config_; }
 
-  /// What pair i of a query at this position is multiplied by; a key by its reciprocal.
+  /// What pair i of a query at this position is multiplied by; a key by its reciprocal. Throws
+  /// std::out_of_range for a pair that is not there or a position beyond 2^60.
   double decay(Index pair, Position position) const {
+    if (pair < 0 || pair >= static_cast<Index>(log2_zeta_.size()))
+      detail::out_of_range("pair: expected one in [0, ", log2_zeta_.size(), "), got ", pair);
+    detail::require_position(position, "position");
     return std::exp2(log2_zeta_[static_cast<std::size_t>(pair)] *
                      static_cast<double>(position - config_.centre) / config_.scale_base);
   }
