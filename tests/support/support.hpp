@@ -58,7 +58,14 @@ bool is_finite(const S& value) {
 /// platform (a long double need not be longer than a double).
 struct CosSinOfProduct {
   CosSinOfProduct(std::int64_t p, double f) {
-    const double n = static_cast<double>(p), a = posenc::detail::opaque(n * f), rest = std::fma(n, f, -a);
+    // Dekker's product, in an order that -ffast-math keeps; it may take std::fma apart.
+    const auto o = [](double x) { return posenc::detail::opaque(x); };
+    const auto upper = [](double x) {
+      return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & ~std::uint64_t{0x7ffffff});
+    };
+    const double n = static_cast<double>(p), a = o(n * f);
+    const double n1 = upper(n), n0 = o(n - n1), f1 = upper(f), f0 = o(f - f1);
+    const double rest = o(o(o(o(n1 * f1) - a) + o(n1 * f0)) + o(n0 * f1)) + o(n0 * f0);
     cos = std::cos(a) * std::cos(rest) - std::sin(a) * std::sin(rest);
     sin = std::sin(a) * std::cos(rest) + std::cos(a) * std::sin(rest);
   }
