@@ -9,6 +9,10 @@
 // core/ holds what they share. Every header also stands on its own. The readers of model files, posenc/io,
 // are not included here.
 
+// Rotary comes first because compilers print the way to a header before an error in it, and a forgotten
+// Axes is one.
+#include "posenc/rotary/rotary.hpp"
+
 #include "posenc/bias/alibi.hpp"
 #include "posenc/bias/masks.hpp"
 #include "posenc/bias/relative.hpp"
@@ -22,6 +26,7 @@
 #include "posenc/core/error.hpp"
 #include "posenc/core/finite.hpp"
 #include "posenc/core/language.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/overlap.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
@@ -46,7 +51,6 @@
 #include "posenc/rotary/pairing.hpp"
 #include "posenc/rotary/per_row.hpp"
 #include "posenc/rotary/position_grids.hpp"
-#include "posenc/rotary/rotary.hpp"
 #include "posenc/rotary/rotary_table.hpp"
 #include "posenc/rotary/scaling.hpp"
 #include "posenc/rotary/scaling/dynamic_ntk.hpp"

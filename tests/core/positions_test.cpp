@@ -291,3 +291,11 @@ TEST_CASE("positions: a padding_idx that is no position is refused") {
     check_throws<out_of_range>([&] { (void)posenc::roberta_positions(ids, pad); },
                                {"posenc: roberta_positions: padding_idx", "2^60", "got"});
 }
+
+TEST_CASE("positions: explicit ones come in braces, too") {
+  const Positions at = position_ids({4, 0, -2});
+  CHECK(at.count() == 3);
+  CHECK(at.rows() == 1);
+  CHECK(at(0, 0) == 4);
+  CHECK(at(0, 2) == -2);
+}

@@ -1,30 +1,163 @@
-// Says rightly what every other file in this folder says wrongly, in the same order.
-#include <complex>
-#include <cstdint>
-#include <vector>
+// Says rightly what every other file in this folder says wrongly.
+#include "encoders.hpp"
 
-#include "posenc/posenc.hpp"
-
-void control(Eigen::Tensor<float, 3, Eigen::RowMajor>& x, Eigen::Tensor<float, 4, Eigen::RowMajor>& q,
-             Eigen::Tensor<std::int64_t, 2, Eigen::RowMajor>& ids,
-             const posenc::TokenEmbedding<float>& token) {
-  const posenc::Sinusoidal sinusoidal({.d_model = 512});
-  const posenc::Positions at = posenc::consecutive(0, x.dimension(1));
-
-  Eigen::Tensor<float, 3, Eigen::RowMajor> twice = x * 2.0f;  // expression_as_output
-  sinusoidal.add(twice, at);
-
-  sinusoidal.add(x, at);  // const_output
-
-  float memory[512] = {};  // temporary_owner_as_output
-  sinusoidal.add(Eigen::TensorMap<Eigen::Tensor<float, 3, Eigen::RowMajor>>(memory, 1, 1, 512),
-                 posenc::consecutive(0, 1));
-
-  const posenc::Rotary rope(posenc::rotary_frequencies({.head_dim = 128}), posenc::Pairing::half);
-  rope.rotate(q, at, posenc::Axes::bshd);  // rank_4_without_axes, rotary_without_pairing
-
-  token.embed(x, ids);  // float_ids
-
-  Eigen::Tensor<double, 3, Eigen::RowMajor> z(1, 1, 512);  // complex_scalar
-  sinusoidal.add(z, posenc::consecutive(0, 1));
+template <class At>
+void control(const Encoders& e, At& at, Tensor3& x, const Tensor3& read_only, const posenc::View<float, 3>& v,
+             Tensor2& m, Tensor4& q, const Ids& ids, const std::vector<int>& list, Eigen::MatrixXf& matrix,
+             std::span<double> slopes, const Eigen::DefaultDevice& device) {
+  e.sinusoidal.add(x, at);
+  e.sinusoidal.encode(x, at);
+  e.learned.add(x, at);
+  e.learned.embed(x, at);
+  e.token.embed(x, ids);
+  e.layer.embed(x, ids, at);
+  e.dropout.apply(x, posenc::Mode::train, 1);
+  e.dropout.apply_vjp(x, posenc::Mode::train, 1);
+  e.rope.rotate(x, at);
+  e.rope.rotate(x, at, Axes::shd);
+  e.rope.rotate_vjp(x, at);
+  e.rope.rotate_inverse(x, at);
+  e.rope.shift(x, 3);
+  e.rope.cos_sin(x, x, at);
+  e.table.rotate(x, at);
+  e.table.rotate_vjp(x, at);
+  e.table_of_rows.rotate(x);
+  e.table_of_rows.rotate_vjp(x);
+  e.xpos.rotate_query(x, at);
+  e.xpos.rotate_key(x, at);
+  e.xpos.rotate_query_vjp(x, at);
+  e.xpos.rotate_key_vjp(x, at);
+  e.rebase.apply(x, at);
+  e.temperature.scale(x, at);
+  e.alibi.add(x, at, at);
+  posenc::softmax(x, e.alibi, at, at);
+  posenc::softmax(x, posenc::NoBias(), at, at);
+  posenc::rotate_per_row(x, e.ropes, e.choice, at);
+  posenc::rotate_per_row_vjp(x, e.ropes, e.choice, at);
+  e.sinusoidal.add(x, read_only, at);
+  e.learned.add(x, read_only, at);
+  e.dropout.apply(x, read_only, posenc::Mode::train, 1);
+  e.rope.rotate(x, read_only, at);
+  e.rope.rotate_vjp(x, read_only, at);
+  e.table.rotate(x, read_only, at);
+  e.table.rotate_vjp(x, read_only, at);
+  e.table_of_rows.rotate(x, read_only);
+  e.table_of_rows.rotate_vjp(x, read_only);
+  e.alibi.add(x, read_only, at, at);
+  posenc::softmax(x, read_only, e.alibi, at, at);
+  posenc::softmax_vjp(x, read_only);
+  e.sinusoidal.add(v, at);
+  e.sinusoidal.encode(v, at);
+  e.learned.add(v, at);
+  e.learned.embed(v, at);
+  e.token.embed(v, ids);
+  e.layer.embed(v, ids, at);
+  e.dropout.apply(v, posenc::Mode::train, 1);
+  e.dropout.apply_vjp(v, posenc::Mode::train, 1);
+  e.rope.rotate(v, at);
+  e.rope.rotate(v, at, Axes::shd);
+  e.rope.rotate_vjp(v, at);
+  e.rope.rotate_inverse(v, at);
+  e.rope.shift(v, 3);
+  e.rope.cos_sin(v, v, at);
+  e.table.rotate(v, at);
+  e.table.rotate_vjp(v, at);
+  e.table_of_rows.rotate(v);
+  e.table_of_rows.rotate_vjp(v);
+  e.xpos.rotate_query(v, at);
+  e.xpos.rotate_key(v, at);
+  e.xpos.rotate_query_vjp(v, at);
+  e.xpos.rotate_key_vjp(v, at);
+  e.rebase.apply(v, at);
+  e.temperature.scale(v, at);
+  e.alibi.add(v, at, at);
+  posenc::softmax(v, e.alibi, at, at);
+  posenc::softmax(v, posenc::NoBias(), at, at);
+  posenc::rotate_per_row(v, e.ropes, e.choice, at);
+  posenc::rotate_per_row_vjp(v, e.ropes, e.choice, at);
+  e.sinusoidal.add(device, x, at);
+  e.sinusoidal.encode(device, x, at);
+  e.learned.add(device, x, at);
+  e.learned.embed(device, x, at);
+  e.token.embed(device, x, ids);
+  e.layer.embed(device, x, ids, at);
+  e.dropout.apply(device, x, posenc::Mode::train, 1);
+  e.dropout.apply_vjp(device, x, posenc::Mode::train, 1);
+  e.rope.rotate(device, x, at);
+  e.rope.rotate(device, x, at, Axes::shd);
+  e.rope.rotate_vjp(device, x, at);
+  e.rope.rotate_inverse(device, x, at);
+  e.rope.shift(device, x, 3);
+  e.rope.cos_sin(device, x, x, at);
+  e.table.rotate(device, x, at);
+  e.table.rotate_vjp(device, x, at);
+  e.table_of_rows.rotate(device, x);
+  e.table_of_rows.rotate_vjp(device, x);
+  e.xpos.rotate_query(device, x, at);
+  e.xpos.rotate_key(device, x, at);
+  e.xpos.rotate_query_vjp(device, x, at);
+  e.xpos.rotate_key_vjp(device, x, at);
+  e.rebase.apply(device, x, at);
+  e.temperature.scale(device, x, at);
+  e.alibi.add(device, x, at, at);
+  posenc::softmax(device, x, e.alibi, at, at);
+  posenc::softmax(device, x, posenc::NoBias(), at, at);
+  posenc::rotate_per_row(device, x, e.ropes, e.choice, at);
+  posenc::rotate_per_row_vjp(device, x, e.ropes, e.choice, at);
+  e.sinusoidal.add(device, x, x, at);
+  e.learned.add(device, x, x, at);
+  e.dropout.apply(device, x, x, posenc::Mode::train, 1);
+  e.rope.rotate(device, x, x, at);
+  e.rope.rotate_vjp(device, x, x, at);
+  e.table.rotate(device, x, x, at);
+  e.table.rotate_vjp(device, x, x, at);
+  e.table_of_rows.rotate(device, x, x);
+  e.table_of_rows.rotate_vjp(device, x, x);
+  e.alibi.add(device, x, x, at, at);
+  posenc::softmax(device, x, x, e.alibi, at, at);
+  posenc::softmax_vjp(device, x, x);
+  e.learned.add_vjp(device, m, at, x);
+  e.token.embed_vjp(device, m, ids, x);
+  e.token.embed_vjp_sparse(device, ids, x);
+  e.layer.embed_vjp(device, m, ids, at, x);
+  e.layer.embed_vjp(device, m, m, ids, at, x);
+  e.token.logits(device, m, m);
+  e.token.logits_vjp(device, m, m, m, m);
+  e.learned.add_vjp(m, at, x);
+  e.token.embed_vjp(m, ids, x);
+  e.token.embed_vjp_sparse(ids, x);
+  e.layer.embed_vjp(m, ids, at, x);
+  e.layer.embed_vjp(m, m, ids, at, x);
+  e.token.logits(m, m);
+  e.token.logits_vjp(m, m, m, m);
+  posenc::convert_pairing(m, Pairing::adjacent, Pairing::half, e.heads);
+  e.alibi.tile(m, 0, at, at);
+  e.alibi.add_vjp(slopes, x, at, at);
+  e.sinusoidal.scale_vjp(x, at);
+  posenc::split_heads(x, 4);
+  posenc::split_heads(matrix.transpose(), 4);
+  e.rope.rotate(matrix.transpose(), at);
+  e.rope.rotate(q, at, Axes::bshd);
+  e.rope.shift(q, 3, Axes::bhsd);
+  e.rope.rotate(q, posenc::position_ids(ids), Axes::bshd);
+  e.rope.rotate(q, posenc::position_ids({0, 1, 2}), Axes::bshd);
+  e.rope.rotate(q, posenc::position_ids(list), Axes::bshd);
+  e.rope.rotate(q, posenc::consecutive(5, 1), Axes::bshd);
+  e.rope.rotate(x, {}, Axes::shd);
+  posenc::borrowed_position_ids(list);
+  posenc::borrowed_position_ids(std::span<const int>(list));
+  posenc::axis_positions(ids);
+  posenc::positions_from_mask(ids);
+  posenc::positions_from_cu_seqlens(list);
+  posenc::roberta_positions(ids, 1);
+  const posenc::Rotary rope(e.rope.frequencies(), Pairing::half);
+  const posenc::RotaryTable table(m, m, Pairing::half);
 }
+
+// Positions as they come: a constant, a variable.
+template void control(const Encoders&, const posenc::Positions&, Tensor3&, const Tensor3&,
+                      const posenc::View<float, 3>&, Tensor2&, Tensor4&, const Ids&, const std::vector<int>&,
+                      Eigen::MatrixXf&, std::span<double>, const Eigen::DefaultDevice&);
+template void control(const Encoders&, posenc::Positions&, Tensor3&, const Tensor3&,
+                      const posenc::View<float, 3>&, Tensor2&, Tensor4&, const Ids&, const std::vector<int>&,
+                      Eigen::MatrixXf&, std::span<double>, const Eigen::DefaultDevice&);

@@ -1,7 +1,6 @@
 // Which dimensions turn together is never guessed.
-#include "posenc/posenc.hpp"
+#include "encoders.hpp"
 
-void mistake(Eigen::Tensor<float, 4, Eigen::RowMajor>& q) {
-  const posenc::Rotary rope(posenc::rotary_frequencies({.head_dim = 128}));
-  rope.rotate(q, posenc::consecutive(0, q.dimension(1)), posenc::Axes::bshd);
+void mistake() {
+  const posenc::Rotary rope(posenc::rotary_frequencies({.head_dim = 128}));  // wrong
 }

@@ -1,6 +1,7 @@
 // What the verbs accept and refuse. Compiling is passing.
 #include <array>
 #include <complex>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -95,6 +96,15 @@ static_assert(!integer_tensor<Eigen::Tensor<bool, 2>&>);
 static_assert(!integer_tensor<Eigen::Tensor<std::int16_t, 2>&>);
 static_assert(!integer_tensor<std::int64_t> && !integer_tensor<std::int64_t*>);
 
+// Whether a verb takes a call is asked with its result: a call with a mistake has another.
+template <class X>
+concept rotates = requires(const posenc::Rotary& rope, X&& x, const posenc::Positions& at) {
+  { rope.rotate(static_cast<X&&>(x), at) } -> std::same_as<void>;
+};
+static_assert(rotates<Tensor&> && rotates<Map> && rotates<View<float, 2>>);
+static_assert(!rotates<const Tensor&> && !rotates<Tensor> && !rotates<float*>);
+static_assert(!rotates<decltype(std::declval<Tensor&>() * 2.0f)>);
+
 // Encoders are values that are copied, shared and compared to nothing but themselves.
 template <class T>
 concept value = std::is_copy_constructible_v<T> && std::is_copy_assignable_v<T> &&
@@ -106,9 +116,8 @@ static_assert(value<posenc::Dropout> && value<posenc::TransformerEmbedding<float
 static_assert(value<posenc::Positions> && value<View<float, 4>>);
 static_assert(std::is_trivially_copyable_v<View<float, 4>>);
 
-// No guessing: a Rotary needs its pairing, rank 4 its axes.
+// A pairing makes a Rotary of frequencies. (tests/must_not_compile shows that nothing is guessed.)
 using Frequencies = decltype(posenc::rotary_frequencies({.head_dim = 128}));
-static_assert(!std::is_constructible_v<posenc::Rotary, Frequencies>);
 static_assert(std::is_constructible_v<posenc::Rotary, Frequencies, posenc::Pairing>);
 static_assert(!std::is_convertible_v<int, posenc::Alibi>);
 

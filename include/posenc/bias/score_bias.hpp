@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
@@ -197,12 +198,12 @@ class ScoreBias {
   }
 
   /// out = scores + bias. out is scores itself or memory apart from it.
-  template <writable_tensor Out, readable_tensor Scores>
+  template <writable_tensor Out, readable_beside<Out> Scores>
   void add(Out&& out, const Scores& scores, const Positions& q_at, const Positions& k_at) const {
     add(Eigen::DefaultDevice(), out, scores, q_at, k_at);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor Scores>
+  template <device D, writable_tensor Out, readable_beside<Out> Scores>
   void add(const D& device, Out&& out, const Scores& scores, const Positions& q_at,
            const Positions& k_at) const {
     using S = scalar_of<Out>;
@@ -214,6 +215,10 @@ class ScoreBias {
     for (Index b = 0; b < to.extent(0); ++b)
       add_views<S>(device, detail::entry(to, b), detail::entry(from, b), q_at, k_at, b);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> add(Args&&...) const;
 
   /// out(i, j) = bias of query i and key j in one head: a tile (q, k) for an attention loop that never holds more.
   /// Throws as add does, and std::invalid_argument for positions per batch row.
@@ -235,6 +240,10 @@ class ScoreBias {
                            fill_tile({q_at, k_at, 0, head, part.seq}, part, result);
                          });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> tile(Args&&...) const;
 
   /// out[j] = bias of query position i and key j in one head: a row for decoding. out: a list (std::vector,
   /// std::span) of k_at.count() values.
@@ -292,6 +301,10 @@ class ScoreBias {
           });
         });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::anything, detail::Role::in>, Args...> add_vjp(Args&&...) const;
 
  private:
   friend Bias;

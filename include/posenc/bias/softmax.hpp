@@ -29,6 +29,7 @@
 #include "posenc/bias/masks.hpp"
 #include "posenc/bias/score_bias.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
@@ -458,32 +459,41 @@ void softmax(const D& device, Scores&& scores, const Bias& bias, const Positions
 }
 
 /// out = softmax(scale scores + bias). out is scores itself or memory apart from it.
-template <writable_tensor Out, readable_tensor Scores, class Bias>
+template <writable_tensor Out, readable_beside<Out> Scores, class Bias>
   requires(score_bias<Bias> || bias_function<Bias>)
 void softmax(Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at, const Positions& k_at,
              const SoftmaxConfig& config = {}) {
   detail::softmax(Eigen::DefaultDevice(), out, scores, bias, q_at, k_at, config);
 }
 /// The same on a device.
-template <device D, writable_tensor Out, readable_tensor Scores, class Bias>
+template <device D, writable_tensor Out, readable_beside<Out> Scores, class Bias>
   requires(score_bias<Bias> || bias_function<Bias>)
 void softmax(const D& device, Out&& out, const Scores& scores, const Bias& bias, const Positions& q_at,
              const Positions& k_at, const SoftmaxConfig& config = {}) {
   detail::softmax(device, out, scores, bias, q_at, k_at, config);
 }
 
+/// A wrong call: the compiler says what is wrong with it.
+template <class... Args>
+  requires(sizeof...(Args) >= 4)
+detail::refused<detail::Roles<detail::Role::out, detail::Role::scores>, Args...> softmax(Args&&...);
+
 /// d = scale p (d - sum_j p d), in place: from d(loss) / d(p) to d(loss) / d(scores). p is what softmax gave,
 /// of the shape of d. With scale 1 it is the gradient with respect to the biased scores, which Alibi::add_vjp
 /// turns into that of the slopes.
-template <writable_tensor Dp, readable_tensor P>
+template <writable_tensor Dp, readable_beside<Dp> P>
 void softmax_vjp(Dp&& d, const P& p, double scale = 1.0) {
   detail::softmax_vjp(Eigen::DefaultDevice(), d, p, scale);
 }
 /// The same on a device.
-template <device D, writable_tensor Dp, readable_tensor P>
+template <device D, writable_tensor Dp, readable_beside<Dp> P>
 void softmax_vjp(const D& device, Dp&& d, const P& p, double scale = 1.0) {
   detail::softmax_vjp(device, d, p, scale);
 }
+
+/// A wrong call: the compiler says what is wrong with it.
+template <class... Args>
+detail::refused<detail::Roles<detail::Role::out, detail::Role::in_of_out>, Args...> softmax_vjp(Args&&...);
 
 /// d_sinks[h] += d(loss) / d(sink of head h), from d(loss) / d(p) and p of a softmax with sinks; before softmax_vjp, which
 /// overwrites dp. With the probability s = 1 - sum_j p_j that the sink of a row took, it is the sum of -s sum_j p_j dp_j.
@@ -498,6 +508,11 @@ template <device D, readable_tensor Dp, readable_tensor P>
 void sinks_vjp(const D& device, std::span<double> d_sinks, const Dp& dp, const P& p) {
   detail::sinks_vjp(device, d_sinks, dp, p);
 }
+
+/// A wrong call: the compiler says what is wrong with it.
+template <class... Args>
+detail::refused<detail::Roles<detail::Role::anything, detail::Role::in, detail::Role::in>, Args...> sinks_vjp(
+    Args&&...);
 
 }  // namespace v0
 }  // namespace posenc

@@ -18,6 +18,7 @@
 // of images and videos.
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -55,6 +56,19 @@ void require_position(Position p, const Where&... where) {
 /// Each token has axes() coordinates: one in text, two or more in images and videos.
 class Positions {
  public:
+  /// No tokens.
+  Positions() = default;
+  /// A wrong call: a number or a list does not say which it is, a run or explicit positions.
+  template <class Ids>
+    requires(std::is_arithmetic_v<Ids> || storage_not_expression<Ids> || detail::contiguous_list<Ids>)
+  Positions(const Ids&)
+      __attribute__((unavailable("posenc: expected Positions: consecutive(past, count) for a run of "
+                                 "tokens, position_ids(ids) for explicit ones")));
+  /// The same for a list in braces.
+  Positions(std::initializer_list<Position>)
+      __attribute__((unavailable("posenc: expected Positions: consecutive(past, count) for a run of "
+                                 "tokens, position_ids(ids) for explicit ones")));
+
   /// How many tokens a row has.
   Index count() const { return count_; }
   /// 1 where the batch shares the positions, else one for each row of it.
@@ -268,6 +282,14 @@ std::vector<To> copied(const char* name, const View<From, 3>& values) {
 
 }  // namespace detail
 
+namespace detail {
+
+template <class T, std::size_t Least, std::size_t Most>
+concept ids_of_rank = integer_tensor<T> && integer_rank<std::remove_cvref_t<T>> >= Least &&
+                      integer_rank<std::remove_cvref_t<T>> <= Most;
+
+}  // namespace detail
+
 /// start, start + 1, ..., start + count - 1, the same for every row of the batch. `start` is the number of
 /// tokens already in the cache (0 for a first call). Throws std::invalid_argument for a negative count.
 inline Positions consecutive(Position start, Index count) {
@@ -293,6 +315,17 @@ Positions position_ids(const T& ids) {
                                          v.extent(1), v.extent(2));
 }
 
+/// The same from a list in braces: (seq).
+inline Positions position_ids(std::initializer_list<Position> ids) {
+  return position_ids(std::span<const Position>(ids.begin(), ids.size()));
+}
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!detail::ids_of_rank<T, 0, 2>)
+Positions position_ids(const T&)
+    __attribute__((unavailable("posenc: position_ids expects 32- or 64-bit signed integers, (seq) or "
+                               "(batch, seq)")));
+
 namespace detail {
 
 /// Memory that is still there after the full expression: an lvalue, or a temporary that only looks at it.
@@ -312,6 +345,13 @@ Positions borrowed_position_ids(T&& ids) {
                                             detail::as_axes(detail::integer_view(ids), false));
 }
 
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!(detail::ids_of_rank<T, 0, 2> && detail::outlives_the_call<T>))
+Positions borrowed_position_ids(T&&)
+    __attribute__((unavailable("posenc: borrowed_position_ids expects ids that outlive the call: 32- or "
+                               "64-bit signed integers, (seq) or (batch, seq)")));
+
 /// Explicit positions with several coordinates per token, (axes, seq) shared by the batch or (axes, batch,
 /// seq) as Hugging Face's M-RoPE has them, copied into the value.
 template <integer_tensor T>
@@ -322,6 +362,13 @@ Positions axis_positions(const T& ids) {
   return detail::PositionsFactory::owned("axis_positions", detail::copied<Position>("axis_positions", v),
                                          v.extent(0), v.extent(1), v.extent(2));
 }
+
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!detail::ids_of_rank<T, 2, 3>)
+Positions axis_positions(const T&)
+    __attribute__((unavailable("posenc: axis_positions expects 32- or 64-bit signed integers, (axes, seq) "
+                               "or (axes, batch, seq)")));
 
 /// The same position on each of n axes: text tokens of a model whose images have n coordinates. Copies
 /// nothing.
@@ -359,6 +406,13 @@ Positions positions_from_mask(const T& mask, Position pad_position = 0) {
   return detail::PositionsFactory::owned("positions_from_mask", std::move(ids), 1, v.extent(0), v.extent(1));
 }
 
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!(mask_tensor<T> && rank_of<T> == 2))
+Positions positions_from_mask(const T&, Position = 0)
+    __attribute__((unavailable("posenc: positions_from_mask expects a mask of bool or integers, (batch, "
+                               "seq)")));
+
 /// Positions of ragged sequences packed one after another: sequence b is tokens cu_seqlens[b] .. cu_seqlens[b
 /// + 1], and counts from 0. cu_seqlens: rank 1, starts with 0 and never falls; its last entry is the number
 /// of tokens.
@@ -383,6 +437,13 @@ Positions positions_from_cu_seqlens(const T& cu_seqlens) {
   return detail::PositionsFactory::owned("positions_from_cu_seqlens", std::move(ids), 1, 1, count);
 }
 
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!detail::ids_of_rank<T, 1, 1>)
+Positions positions_from_cu_seqlens(const T&)
+    __attribute__((unavailable("posenc: positions_from_cu_seqlens expects 32- or 64-bit signed integers in "
+                               "a list")));
+
 /// The rule of RoBERTa and fairseq: token ids other than padding_idx count from padding_idx + 1 in each row,
 /// padding stays at padding_idx. ids: (batch, seq). A table needs padding_idx + 1 more rows than the longest
 /// sequence.
@@ -401,6 +462,13 @@ Positions roberta_positions(const T& ids, Position padding_idx) {
   return detail::PositionsFactory::owned("roberta_positions", std::move(positions), 1, v.extent(0),
                                          v.extent(1));
 }
+
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!detail::ids_of_rank<T, 2, 2>)
+Positions roberta_positions(const T&, Position)
+    __attribute__((unavailable("posenc: roberta_positions expects token ids of 32- or 64-bit signed "
+                               "integers, (batch, seq)")));
 
 namespace detail {
 

@@ -256,6 +256,11 @@ inline constexpr std::size_t rank_of = detail::storage_of<T>::rank;
 template <class T>
 concept readable_tensor = storage_not_expression<T> && scalar_type<scalar_of<T>>;
 
+/// A tensor or matrix that a verb may read beside its output: of the same scalar type and rank.
+template <class T, class Out>
+concept readable_beside =
+    readable_tensor<T> && std::same_as<scalar_of<T>, scalar_of<Out>> && rank_of<T> == rank_of<Out>;
+
 template <class T>
 concept elements_are_writable = !std::is_const_v<detail::element_of<T>>;
 
@@ -268,6 +273,16 @@ template <class T>
 concept writable_tensor = readable_tensor<T> && elements_are_writable<T> && not_an_owning_temporary<T>;
 
 namespace detail {
+
+template <class Derived, int Access>
+void take_expression(const Eigen::TensorBase<Derived, Access>&);
+
+/// Anything of Eigen's that stands for a tensor or matrix without having its elements in memory.
+template <class T>
+concept eigen_expression =
+    !storage_not_expression<T> &&
+    (std::derived_from<std::remove_cvref_t<T>, Eigen::EigenBase<std::remove_cvref_t<T>>> ||
+     requires(const std::remove_cvref_t<T>& t) { take_expression(t); });
 
 template <class T>
 concept id_type = std::signed_integral<T> && (sizeof(T) == 4 || sizeof(T) == 8);
@@ -350,6 +365,13 @@ auto split_heads(T&& t, Index num_heads) {
   return View<detail::element_of<T>, rank + 1>(x.data(), extents, strides);
 }
 
+/// A wrong call: the compiler says what is wrong with it.
+template <class T>
+  requires(!storage_not_expression<T> || (rank_of<T> != 2 && rank_of<T> != 3))
+View<float, 3> split_heads(T&&, Index)
+    __attribute__((unavailable("posenc: split_heads expects a tensor or matrix in memory, of rank 2 or 3: "
+                               "(batch, seq, heads * dim) or (seq, heads * dim)")));
+
 /// The order of the axes of queries, keys or values. (batch, seq, heads, dim) and (batch, heads, seq, dim)
 /// can't be told apart by their shape, and a wrong guess rotates every head by its own number: so rank 4 has
 /// no default.
@@ -368,10 +390,24 @@ template <std::size_t Rank>
 class NamedAxes {
  public:
   /// The order as stated.
-  constexpr NamedAxes(Axes axes) : axes_(axes) {}  // NOLINT: implicit, so that Axes::bshd can be passed
+  constexpr NamedAxes(Axes axes)  // NOLINT: implicit, so that Axes::bshd can be passed
+    requires(Rank >= 2 && Rank <= 4)
+      : axes_(axes) {}
   constexpr NamedAxes()
     requires(Rank == 2 || Rank == 3)
       : axes_(Rank == 2 ? Axes::sd : Axes::bsd) {}
+
+  // Mistakes, which the compiler refuses with these words.
+  __attribute__((
+      unavailable("posenc: a tensor of rank 4 needs its axes named: Axes::bshd is (batch, seq, "
+                  "heads, dim), Axes::bhsd is (batch, heads, seq, dim)")))
+  NamedAxes()
+    requires(Rank == 4);
+  __attribute__((unavailable("posenc: expected a tensor of rank 2, 3 or 4"))) NamedAxes()
+    requires(Rank < 2 || Rank > 4);
+  __attribute__((unavailable("posenc: expected a tensor of rank 2, 3 or 4"))) NamedAxes(Axes)
+    requires(Rank < 2 || Rank > 4);
+
   /// The order.
   constexpr Axes value() const { return axes_; }
 

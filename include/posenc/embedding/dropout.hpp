@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
@@ -70,12 +71,12 @@ class Dropout {
   }
 
   /// out = mask x / (1 - p). out is x itself or memory apart from it.
-  template <writable_tensor Out, readable_tensor X>
+  template <writable_tensor Out, readable_beside<Out> X>
   void apply(Out&& out, const X& x, Mode mode, std::uint64_t seed, std::uint64_t first_element = 0) const {
     apply(Eigen::DefaultDevice(), out, x, mode, seed, first_element);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor X>
+  template <device D, writable_tensor Out, readable_beside<Out> X>
   void apply(const D& device, Out&& out, const X& x, Mode mode, std::uint64_t seed,
              std::uint64_t first_element = 0) const {
     using S = scalar_of<Out>;
@@ -98,6 +99,10 @@ class Dropout {
         0, result, input);
   }
 
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> apply(Args&&...) const;
+
   /// dx = mask dx / (1 - p), in place: dropout is linear, so its gradient is itself under the same mode, seed
   /// and first_element as the forward call.
   template <writable_tensor X>
@@ -110,6 +115,10 @@ class Dropout {
                  std::uint64_t first_element = 0) const {
     apply(device, dx, mode, seed, first_element);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> apply_vjp(Args&&...) const;
 
   /// row[c] = mask row / (1 - p) for elements first_element + c, c in [0, count): for kernels that fuse it.
   template <std::floating_point C>

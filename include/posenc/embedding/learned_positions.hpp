@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/table.hpp"
 #include "posenc/core/tensor.hpp"
@@ -64,16 +65,20 @@ class LearnedPositions {
   }
 
   /// out = x + table[at]. out is x itself or memory apart from it.
-  template <writable_tensor Out, readable_tensor X>
+  template <writable_tensor Out, readable_beside<Out> X>
   void add(Out&& out, const X& x, const Positions& at) const {
     add(Eigen::DefaultDevice(), out, x, at);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor X>
+  template <device D, writable_tensor Out, readable_beside<Out> X>
   void add(const D& device, Out&& out, const X& x, const Positions& at) const {
     const auto checked = detail::out_and_in("out", out, "x", x);
     add_views<scalar_of<Out>>(device, detail::as_bsd(checked.out), detail::as_bsd(checked.in), at);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> add(Args&&...) const;
 
   /// out = table[at]. out: (seq, d_model) or (batch, seq, d_model).
   template <writable_tensor Out>
@@ -86,6 +91,10 @@ class LearnedPositions {
     using S = scalar_of<Out>;
     embed_views<S>(device, detail::as_bsd(detail::output_view("out", out)), at);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> embed(Args&&...) const;
 
   /// d_table[at] += dy, the gradient of both verbs with respect to the table. d_table: (max_len, d_model),
   /// any scalar type; dy: as x. Each row is one sum in call order, rounded once: the same bits for any number
@@ -108,6 +117,11 @@ class LearnedPositions {
     });
     detail::scatter_add<scalar_of<Dy>>(device, target, lookups, g, compute_t<scalar_of<Dy>>{1});
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::anything, detail::Role::in>, Args...>
+  add_vjp(Args&&...) const;
 
   /// row[c] = table(position, first + c) for c in [0, columns), unchecked: for kernels that fuse it.
   void load_row(Position position, Index first, Index columns, compute_t<Scalar>* row) const {

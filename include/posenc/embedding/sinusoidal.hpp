@@ -28,6 +28,7 @@
 
 #include "posenc/core/angles.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/power.hpp"
@@ -144,16 +145,20 @@ class Sinusoidal {
   }
 
   /// out = x + PE(at). out is x itself or memory apart from it.
-  template <writable_tensor Out, readable_tensor X>
+  template <writable_tensor Out, readable_beside<Out> X>
   void add(Out&& out, const X& x, const Positions& at) const {
     add(Eigen::DefaultDevice(), out, x, at);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor X>
+  template <device D, writable_tensor Out, readable_beside<Out> X>
   void add(const D& device, Out&& out, const X& x, const Positions& at) const {
     const auto checked = detail::out_and_in("out", out, "x", x);
     add_views<scalar_of<Out>>(device, detail::as_bsd(checked.out), detail::as_bsd(checked.in), at);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> add(Args&&...) const;
 
   /// out = PE(at). out: (seq, d_model) or (batch, seq, d_model).
   template <writable_tensor Out>
@@ -166,6 +171,10 @@ class Sinusoidal {
     using S = scalar_of<Out>;
     encode_views<S>(device, detail::as_bsd(detail::output_view("out", out)), at);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> encode(Args&&...) const;
 
   /// The rows of positions first, first + 1, ... as a (count, d_model) tensor, for those who want to look at
   /// it.
@@ -187,6 +196,10 @@ class Sinusoidal {
     require_fit(g, at, "dy");
     return scale_gradient<S>(g, at);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::in>, Args...> scale_vjp(Args&&...) const;
 
   /// row[c] = PE(position, first + c) for c in [0, columns): the definition, for kernels that fuse it.
   template <std::floating_point C>

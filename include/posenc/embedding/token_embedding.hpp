@@ -18,6 +18,7 @@
 
 #include "posenc/core/angles.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/table.hpp"
 #include "posenc/core/tensor.hpp"
@@ -149,6 +150,10 @@ class TokenEmbedding {
         [&](Index before, const View<S, 3>& part) { embed_views(device, part, tokens, before); }, 0, out);
   }
 
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::ids>, Args...> embed(Args&&...) const;
+
   /// d_table[ids] += scale dy, the gradient with respect to the table. d_table: (vocabulary, d_model), any
   /// scalar type; dy: as x. Each row is one sum in call order, rounded once: the same bits for any number of
   /// threads.
@@ -166,6 +171,11 @@ class TokenEmbedding {
     detail::scatter_add<scalar_of<Dy>>(device, target, rows, g, gradient_scale<scalar_of<Dy>>());
   }
 
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::ids, detail::Role::in>, Args...> embed_vjp(
+      Args&&...) const;
+
   /// The same gradient as the rows that were looked up, ids ascending and unique.
   template <integer_tensor Ids, readable_tensor Dy>
   SparseGradient<scalar_of<Dy>> embed_vjp_sparse(const Ids& ids, const Dy& dy) const {
@@ -178,6 +188,11 @@ class TokenEmbedding {
     return detail::gather_gradient<scalar_of<Dy>>(device, lookups(ids, g), g,
                                                   gradient_scale<scalar_of<Dy>>());
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::ids, detail::Role::in>, Args...> embed_vjp_sparse(
+      Args&&...) const;
 
   /// The tied output head: out = h E^T, without the scale. h: (..., d_model), out: (..., vocabulary).
   template <writable_tensor Out, readable_tensor H>
@@ -207,6 +222,10 @@ class TokenEmbedding {
           for (Index r = 0; r < m; ++r) detail::store_tile(to.row(m0 + r, n0, n), c + r * n);
         });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::in>, Args...> logits(Args&&...) const;
 
   /// The gradient of the head: dh = dlogits E, and d_table += dlogits^T h. dlogits: (..., vocabulary); h, dh:
   /// (..., d_model). dh is overwritten, d_table (vocabulary, d_model) accumulates, as with embed_vjp: a tied
@@ -264,6 +283,12 @@ class TokenEmbedding {
           for (Index r = 0; r < m; ++r) detail::store_tile(to.row(m0 + r, n0, n), c + r * n);
         });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::out, detail::Role::in, detail::Role::in>,
+                  Args...>
+  logits_vjp(Args&&...) const;
 
   /// row[c] = scale E(id, first + c) for c in [0, columns), unchecked: for kernels that fuse it.
   void load_row(Position id, Index first, Index columns, Compute* row,

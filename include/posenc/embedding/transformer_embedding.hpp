@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
@@ -92,6 +93,10 @@ class TransformerEmbedding {
     embed_views(device, out, tokens, at, mode == Mode::train && dropout_.p() > 0, seed);
   }
 
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::ids>, Args...> embed(Args&&...) const;
+
   /// The gradient with respect to the token table, for "sinusoidal" and "none": d_token += ..., as in
   /// TokenEmbedding::embed_vjp. dy: as x; it is overwritten with its masked self under the same mode and seed
   /// as the forward call.
@@ -132,6 +137,10 @@ class TransformerEmbedding {
     token_.embed_vjp(device, d_token, ids, dy);
     learned->add_vjp(device, d_positions, at, dy);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> embed_vjp(Args&&...) const;
 
  private:
   // The verb ends here whatever tensor it was called with, so each scalar type compiles the kernel once.

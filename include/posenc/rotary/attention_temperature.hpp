@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
@@ -88,6 +89,10 @@ class AttentionTemperature {
                            });
     }
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> scale(Args&&...) const;
 
  private:
   AttentionTemperatureConfig config_;

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/core/tile.hpp"
 #include "posenc/rotary/pairing.hpp"
@@ -92,6 +93,10 @@ void convert_pairing(T&& weights, Pairing from, Pairing to, const HeadLayout& la
                                    View<const Element, 2>(buffer.data() + n * block, {1, columns}));
     }
 }
+
+/// A wrong call: the compiler says what is wrong with it.
+template <class... Args>
+detail::refused<detail::Roles<detail::Role::of_any_type>, Args...> convert_pairing(Args&&...);
 
 }  // namespace v0
 }  // namespace posenc

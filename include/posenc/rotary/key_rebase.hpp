@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "posenc/core/angles.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/rotary/kernel.hpp"
@@ -49,6 +50,10 @@ class KeyRebase {
     detail::with_heads(k, k, axes,
                        [&](const auto& to, const auto& from) { turn_views(device, to, from, at); });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> apply(Args&&...) const;
 
  private:
   template <scalar_type S, device D>

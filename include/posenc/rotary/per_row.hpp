@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/rotary/rotary.hpp"
@@ -57,6 +58,10 @@ void rotate_per_row(const D& device, X&& x, std::span<const Rotary> ropes, std::
   detail::rotate_per_row(device, x, ropes, choice, at, axes, false);
 }
 
+/// A wrong call: the compiler says what is wrong with it.
+template <class... Args>
+detail::refused<detail::InPlace, Args...> rotate_per_row(Args&&...);
+
 /// The transpose: the gradient with respect to x, in place.
 template <writable_tensor X>
 void rotate_per_row_vjp(X&& dx, std::span<const Rotary> ropes, std::span<const Index> choice,
@@ -69,6 +74,10 @@ void rotate_per_row_vjp(const D& device, X&& dx, std::span<const Rotary> ropes, 
                         const Positions& at, NamedAxes<rank_of<X>> axes = {}) {
   detail::rotate_per_row(device, dx, ropes, choice, at, axes, true);
 }
+
+/// A wrong call: the compiler says what is wrong with it.
+template <class... Args>
+detail::refused<detail::InPlace, Args...> rotate_per_row_vjp(Args&&...);
 
 }  // namespace v0
 }  // namespace posenc

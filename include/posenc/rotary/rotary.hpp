@@ -19,6 +19,7 @@
 
 #include "posenc/core/angles.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/tensor.hpp"
 #include "posenc/rotary/frequencies.hpp"
@@ -59,6 +60,11 @@ class Rotary {
         detail::invalid("axis[", i, "]: expected at least 0, got ", frequencies_.axis[i]);
   }
 
+  /// A wrong call: which dimensions turn together is never guessed.
+  explicit Rotary(const RotaryFrequencies&)
+      __attribute__((unavailable("posenc: a Rotary needs its Pairing, half (i, i + d/2) or adjacent (2i, "
+                                 "2i + 1), as the weights are stored")));
+
   /// The frequencies as they were given.
   const RotaryFrequencies& frequencies() const { return frequencies_; }
   /// Which dimensions turn together.
@@ -85,16 +91,20 @@ class Rotary {
 
   /// out = R(at) x. out is x itself or memory apart from it; `axes` names the axes of both. To write keys
   /// into a cache of another order, permute its View.
-  template <writable_tensor Out, readable_tensor X>
+  template <writable_tensor Out, readable_beside<Out> X>
   void rotate(Out&& out, const X& x, const Positions& at, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(Eigen::DefaultDevice(), out, x, at, axes, false);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor X>
+  template <device D, writable_tensor Out, readable_beside<Out> X>
   void rotate(const D& device, Out&& out, const X& x, const Positions& at,
               NamedAxes<rank_of<Out>> axes = {}) const {
     turn(device, out, x, at, axes, false);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> rotate(Args&&...) const;
 
   /// dx = R(at)^T dx, in place: the gradient with respect to x, and the exact transpose of rotate.
   template <writable_tensor X>
@@ -108,16 +118,20 @@ class Rotary {
   }
 
   /// dx = R(at)^T dy.
-  template <writable_tensor Dx, readable_tensor Dy>
+  template <writable_tensor Dx, readable_beside<Dx> Dy>
   void rotate_vjp(Dx&& dx, const Dy& dy, const Positions& at, NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dy, at, axes, true);
   }
   /// The same on a device.
-  template <device D, writable_tensor Dx, readable_tensor Dy>
+  template <device D, writable_tensor Dx, readable_beside<Dx> Dy>
   void rotate_vjp(const D& device, Dx&& dx, const Dy& dy, const Positions& at,
                   NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(device, dx, dy, at, axes, true);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> rotate_vjp(Args&&...) const;
 
   /// x = R(at)^-1 x, in place: turns back, and divides by attention_factor where rotate multiplies by it.
   /// DeepSeek V4 turns the output of attention back this way. Throws std::invalid_argument for
@@ -135,6 +149,10 @@ class Rotary {
       detail::invalid("rotate_inverse: expected an attention_factor other than 0, got 0");
     turn(device, x, x, at, axes, true, 1 / frequencies_.attention_factor);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> rotate_inverse(Args&&...) const;
 
   /// Moves keys that were rotated before: k was at position p and is at p + delta from now on, for the window
   /// of a cache that slides. A pure rotation: attention_factor, which is in k already, is not applied again.
@@ -164,6 +182,10 @@ class Rotary {
     detail::with_heads(k, k, axes,
                        [&](const auto& to, const auto& from) { shift_views(device, to, from, deltas); });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> shift(Args&&...) const;
 
   /// Where rotated keys have their pairs: as rotate wrote them.
   detail::Pairs stored_pairs() const {
@@ -240,6 +262,10 @@ class Rotary {
           });
         });
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::Roles<detail::Role::out, detail::Role::out>, Args...> cos_sin(Args&&...) const;
 
   /// cos[t stride + j] and sin of pairs first + j, j in [0, count), for the `tokens` tokens of a batch row
   /// from token i on, times `scale`; unchecked: for kernels that fuse the rotation.

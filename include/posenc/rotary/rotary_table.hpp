@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/table.hpp"
 #include "posenc/core/tensor.hpp"
@@ -54,6 +55,12 @@ class RotaryTable {
     column_step_ = pairing == Pairing::adjacent ? 2 : 1;
   }
 
+  /// A wrong call: which dimensions turn together is never guessed.
+  template <class Cos, class Sin>
+  RotaryTable(const Cos&, const Sin&)
+      __attribute__((unavailable("posenc: a RotaryTable needs its Pairing, half (i, i + d/2) or adjacent "
+                                 "(2i, 2i + 1), as the weights are stored")));
+
   /// How many dimensions turn.
   Index rotary_dim() const { return 2 * pairs_; }
 
@@ -72,13 +79,13 @@ class RotaryTable {
     turn(device, x, x, at, axes, false);
   }
   /// out = R x. out is x itself or memory apart from it.
-  template <writable_tensor Out, readable_tensor X>
+  template <writable_tensor Out, readable_beside<Out> X>
     requires(Rank == 2)
   void rotate(Out&& out, const X& x, const Positions& at, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(Eigen::DefaultDevice(), out, x, at, axes, false);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor X>
+  template <device D, writable_tensor Out, readable_beside<Out> X>
     requires(Rank == 2)
   void rotate(const D& device, Out&& out, const X& x, const Positions& at,
               NamedAxes<rank_of<Out>> axes = {}) const {
@@ -98,17 +105,21 @@ class RotaryTable {
     turn(device, x, x, axes, false);
   }
   /// out = R x with a rank-3 table.
-  template <writable_tensor Out, readable_tensor X>
+  template <writable_tensor Out, readable_beside<Out> X>
     requires(Rank == 3)
   void rotate(Out&& out, const X& x, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(Eigen::DefaultDevice(), out, x, axes, false);
   }
   /// The same on a device.
-  template <device D, writable_tensor Out, readable_tensor X>
+  template <device D, writable_tensor Out, readable_beside<Out> X>
     requires(Rank == 3)
   void rotate(const D& device, Out&& out, const X& x, NamedAxes<rank_of<Out>> axes = {}) const {
     turn(device, out, x, axes, false);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> rotate(Args&&...) const;
 
   /// dx = R^T dx, in place: the exact transpose of rotate.
   template <writable_tensor X>
@@ -136,30 +147,34 @@ class RotaryTable {
   }
 
   /// dx = R^T dy, out of place.
-  template <writable_tensor Dx, readable_tensor Dy>
+  template <writable_tensor Dx, readable_beside<Dx> Dy>
     requires(Rank == 2)
   void rotate_vjp(Dx&& dx, const Dy& dy, const Positions& at, NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dy, at, axes, true);
   }
   /// The same on a device.
-  template <device D, writable_tensor Dx, readable_tensor Dy>
+  template <device D, writable_tensor Dx, readable_beside<Dx> Dy>
     requires(Rank == 2)
   void rotate_vjp(const D& device, Dx&& dx, const Dy& dy, const Positions& at,
                   NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(device, dx, dy, at, axes, true);
   }
   /// The same with a rank-3 table.
-  template <writable_tensor Dx, readable_tensor Dy>
+  template <writable_tensor Dx, readable_beside<Dx> Dy>
     requires(Rank == 3)
   void rotate_vjp(Dx&& dx, const Dy& dy, NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(Eigen::DefaultDevice(), dx, dy, axes, true);
   }
   /// The same with a rank-3 table, on a device.
-  template <device D, writable_tensor Dx, readable_tensor Dy>
+  template <device D, writable_tensor Dx, readable_beside<Dx> Dy>
     requires(Rank == 3)
   void rotate_vjp(const D& device, Dx&& dx, const Dy& dy, NamedAxes<rank_of<Dx>> axes = {}) const {
     turn(device, dx, dy, axes, true);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InOrOutOfPlace, Args...> rotate_vjp(Args&&...) const;
 
  private:
   // cos and sin from where a row starts in the table.
@@ -249,6 +264,10 @@ class RotaryTable {
 /// Scalar type and rank are those of the tables.
 template <readable_tensor Cos, readable_tensor Sin, class... Options>
 RotaryTable(Cos&&, Sin&&, Pairing, Options...) -> RotaryTable<scalar_of<Cos>, rank_of<Cos>>;
+
+/// The same without a pairing, which the constructor refuses.
+template <readable_tensor Cos, readable_tensor Sin>
+RotaryTable(const Cos&, const Sin&) -> RotaryTable<scalar_of<Cos>, rank_of<Cos>>;
 
 }  // namespace v0
 }  // namespace posenc

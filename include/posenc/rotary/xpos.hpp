@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "posenc/core/finite.hpp"
+#include "posenc/core/mistakes.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/power.hpp"
 #include "posenc/core/tensor.hpp"
@@ -107,6 +108,22 @@ class Xpos {
   void rotate_key_vjp(const D& device, X&& dk, const Positions& at, NamedAxes<rank_of<X>> axes = {}) const {
     turn(device, dk, at, axes, true, -1);
   }
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> rotate_query(Args&&...) const;
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> rotate_key(Args&&...) const;
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> rotate_query_vjp(Args&&...) const;
+
+  /// A wrong call: the compiler says what is wrong with it.
+  template <class... Args>
+  detail::refused<detail::InPlace, Args...> rotate_key_vjp(Args&&...) const;
 
  private:
   template <device D, class X>
