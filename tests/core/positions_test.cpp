@@ -102,16 +102,12 @@ TEST_CASE("positions: ids are copied, or borrowed") {
   CHECK(list(shifted) == List{6, 7});
 }
 
-TEST_CASE("positions: what would dangle can't be borrowed") {
+TEST_CASE("positions: what outlives the call can be borrowed") {  // what does not: tests/must_not_compile
   CHECK(borrowable<List&>);
   CHECK(borrowable<const List&>);
   CHECK(borrowable<View<const int, 2>>);
   CHECK(borrowable<std::span<const int>>);
   CHECK(borrowable<Eigen::TensorMap<Eigen::Tensor<int, 1>>>);
-  CHECK_FALSE(borrowable<Eigen::Tensor<int, 1>>);
-  CHECK_FALSE(borrowable<Eigen::VectorXi>);
-  CHECK_FALSE(borrowable<List>);
-  CHECK_FALSE(borrowable<std::array<int, 3>>);
 }
 
 TEST_CASE("positions: any row will do where they are shared", "[property]") {

@@ -1,5 +1,6 @@
 #pragma once
 // One of each, for the files of this folder. Every line that is wrong ends with the comment `wrong`.
+#include <array>
 #include <complex>
 #include <cstdint>
 #include <span>
