@@ -24,4 +24,17 @@ int main() {
   print("RoBERTa, padding_idx 1", posenc::roberta_positions(ids, 1));
   print("sequences of 2 and 3", posenc::positions_from_cu_seqlens(std::vector<int>{0, 2, 5}));
   print("40 earlier", posenc::consecutive(40, 5).shifted(-40));
+
+  // The last query of the padded row, its scores all 0: what each of the five keys gets.
+  const posenc::Alibi alibi(8);
+  const auto weights = [&](const char* keys, const posenc::Positions& k_at) {
+    Eigen::Tensor<float, 4, Eigen::RowMajor> scores(2, 8, 5, 5);
+    scores.setZero();
+    posenc::softmax(scores, alibi, posenc::positions_from_mask(mask), k_at, {.causal = true});
+    std::printf("%-30s", keys);
+    for (int j = 0; j < 5; ++j) std::printf(" %.3f", static_cast<double>(scores(0, 0, 4, j)));
+    std::printf("\n");
+  };
+  weights("keys: positions_from_mask", posenc::positions_from_mask(mask));
+  weights("keys: key_positions_from_mask", posenc::key_positions_from_mask(mask));
 }

@@ -554,3 +554,84 @@ TEST_CASE("softmax and its gradient write scores in place or apart from them", "
     softmax_vjp(d, p);
   });
 }
+
+namespace {
+
+/// Rows of 8 keys: padding on the left and on the right, and one with a hole.
+const Eigen::MatrixXi padded_mask{
+    {0, 0, 0, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 0, 0}, {1, 1, 0, 1, 0, 1, 1, 1}};
+
+/// Softmax over the whole batch, against each row's tokens alone.
+template <class Bias, class Padded>
+void check_padding_is_hidden(const Bias& bias, const Padded& padded_bias, const SoftmaxConfig& config) {
+  auto scores = random_values<float, 4>({3, 4, 8, 8});
+  for (Index b = 0; b < 3; ++b)
+    for (Index j = 0; j < 8; ++j)  // whatever padding left there
+      if (padded_mask(b, j) == 0)
+        for (Index h = 0; h < 4; ++h)
+          for (Index i = 0; i < 8; ++i)
+            scores.view()(b, h, i, j) = i % 2 == 0 ? 1e4f : static_cast<float>(posenc_test::quiet_nan);
+  auto p = scores;
+  softmax(p.view(), padded_bias, posenc::positions_from_mask(padded_mask),
+          posenc::key_positions_from_mask(padded_mask), config);
+  for (Index b = 0; b < 3; ++b) {
+    std::vector<Index> tokens;
+    for (Index j = 0; j < 8; ++j)
+      if (padded_mask(b, j) != 0) tokens.push_back(j);
+    const Index n = static_cast<Index>(tokens.size());
+    auto alone = random_values<float, 4>({1, 4, n, n});
+    posenc_test::for_each_coordinate(alone.extents, [&](const auto& at, Index) {
+      alone.view()(0, at[1], at[2], at[3]) = scores.view()(b, at[1], tokens[static_cast<std::size_t>(at[2])],
+                                                           tokens[static_cast<std::size_t>(at[3])]);
+    });
+    softmax(alone.view(), bias, consecutive(0, n), consecutive(0, n), config);
+    double most = 0, on_padding = 0;
+    for (Index h = 0; h < 4; ++h)
+      for (Index i = 0; i < n; ++i) {
+        const Index query = tokens[static_cast<std::size_t>(i)];
+        for (Index j = 0; j < n; ++j)
+          most = std::max(
+              most,
+              std::fabs(static_cast<double>(p.view()(b, h, query, tokens[static_cast<std::size_t>(j)])) -
+                        static_cast<double>(alone.view()(0, h, i, j))));
+        for (Index j = 0; j < 8; ++j)
+          if (padded_mask(b, j) == 0) on_padding += std::fabs(static_cast<double>(p.view()(b, h, query, j)));
+      }
+    CHECK(most <= 3e-7);
+    CHECK(on_padding == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("padding of a batch is hidden from its tokens", "[softmax][property]") {
+  for (const AlibiForm form : {AlibiForm::symmetric, AlibiForm::causal, AlibiForm::key_position}) {
+    const Alibi alibi(AlibiConfig{.num_heads = 4, .form = form});
+    check_padding_is_hidden(alibi, alibi, {.causal = true});
+    if (form == AlibiForm::causal) check_padding_is_hidden(alibi, alibi, {});
+  }
+  check_padding_is_hidden(NoBias(), NoBias(), {.scale = 0.5, .causal = true});
+  // An encoder hides it by a bias of its own.
+  check_padding_is_hidden(
+      NoBias(), [](Index, Position, Position j) { return j == posenc::padding_position ? -infinity : 0.0; },
+      {});
+}
+
+TEST_CASE("padding at the positions of its embeddings is seen", "[softmax][unit]") {
+  const Eigen::MatrixXi mask{{0, 0, 1, 1, 1}};
+  const auto weights = [&](const Positions& k_at) {
+    Eigen::Tensor<double, 3, Eigen::RowMajor> scores(8, 5, 5);
+    scores.setZero();
+    softmax(scores, Alibi(8), posenc::positions_from_mask(mask), k_at, {.causal = true});
+    return std::vector<double>{scores(0, 4, 0), scores(0, 4, 1), scores(0, 4, 2), scores(0, 4, 3),
+                               scores(0, 4, 4)};
+  };
+  // e^(-d / 2) of the distances 2, 2, 2, 1, 0 over their sum, and of the last three.
+  const auto compare = [](const std::vector<double>& got, const std::vector<double>& expected) {
+    for (std::size_t j = 0; j < 5; ++j) CHECK(std::fabs(got[j] - expected[j]) <= 1e-12);
+  };
+  compare(weights(posenc::positions_from_mask(mask)),
+          {.135740407129, .135740407129, .135740407129, .223798096527, .368980682086});
+  compare(weights(posenc::key_positions_from_mask(mask)),
+          {0, 0, .186323723226, .307195885718, .506480391055});
+}

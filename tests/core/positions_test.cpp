@@ -146,6 +146,15 @@ TEST_CASE("positions: from a mask, wherever the padding is") {
   CHECK(posenc::positions_from_mask(Eigen::MatrixXi(3, 0)).rows() == 3);
 }
 
+TEST_CASE("positions: as keys, padding stands after every query") {
+  const Eigen::MatrixXi mask{{0, 0, 1, 1}, {1, 1, 0, 0}, {1, 0, 5, 1}, {0, 0, 0, 0}};
+  const Position pad = posenc::padding_position;
+  const auto at = posenc::key_positions_from_mask(mask);
+  CHECK(list(at) == List{pad, pad, 0, 1, 0, 1, pad, pad, 0, pad, 1, 2, pad, pad, pad, pad});
+  CHECK(at.rows() == 4);
+  CHECK(pad == Position{1} << 60);
+}
+
 TEST_CASE("positions: from the ends of ragged sequences") {
   const auto at = posenc::positions_from_cu_seqlens(std::vector<int>{0, 2, 2, 5, 6});
   CHECK(list(at) == List{0, 1, 0, 1, 2, 0});
@@ -169,6 +178,20 @@ TEST_CASE("positions: RoBERTa's rule") {
   const Eigen::MatrixXi ids{{1, 1, 7, 1, 8}, {5, 5, 5, 5, 5}};
   CHECK(list(posenc::roberta_positions(ids, 1)) == List{1, 1, 2, 1, 3, 2, 3, 4, 5, 6});
   CHECK(list(posenc::roberta_positions(Eigen::MatrixXi{{0, 4}}, 0)) == List{0, 1});
+}
+
+TEST_CASE("positions: RoBERTa's rule after a cache moves tokens, not padding") {
+  // transformers: (cumsum(mask) + past_key_values_length) * mask + padding_idx
+  CHECK(list(posenc::roberta_positions(Eigen::MatrixXi{{7}, {1}}, 1, 3)) == List{5, 1});
+  const Eigen::MatrixXi ids{{1, 1, 7, 1, 8}, {5, 5, 5, 5, 1}};
+  CHECK(list(posenc::roberta_positions(ids, 1, 10)) == List{1, 1, 12, 1, 13, 12, 13, 14, 15, 1});
+  CHECK(list(posenc::roberta_positions(ids, 1, 0)) == list(posenc::roberta_positions(ids, 1)));
+  check_throws<out_of_range>([&] { (void)posenc::roberta_positions(ids, 1, -1); },
+                             {"posenc: roberta_positions: past", "[0, 2^60]", "got -1"});
+  check_throws<out_of_range>([&] { (void)posenc::roberta_positions(ids, 1, largest_position + 1); },
+                             {"roberta_positions: past", "got 1152921504606846977"});
+  check_throws<out_of_range>([&] { (void)posenc::roberta_positions(ids, 1, largest_position); },
+                             {"roberta_positions", "2^60", "got 1152921504606846978 at (0, 2)"});
 }
 
 TEST_CASE("positions: shifted") {

@@ -343,6 +343,18 @@ TEST_CASE("LearnedPositions: an offset that is no position is refused") {
   CHECK_NOTHROW(build(-most)());
 }
 
+TEST_CASE("LearnedPositions: a padding_idx outside the table is refused, whatever the offset") {
+  const auto build = [](Position row, Position offset) {
+    return [=] { (void)LearnedPositions<float>(counting_table(4), {.offset = offset, .padding_idx = row}); };
+  };
+  for (const Position offset : {-3, 0, 2}) {
+    for (const Position row : {0, 3}) CHECK_NOTHROW(build(row, offset)());
+    check_throws<std::out_of_range>(build(99, offset), {"posenc: padding_idx", "[0, 4)", "got 99"});
+    check_throws<std::out_of_range>(build(4, offset), {"padding_idx", "[0, 4)", "got 4"});
+    check_throws<std::out_of_range>(build(-1, offset), {"padding_idx", "[0, 4)", "got -1"});
+  }
+}
+
 TEST_CASE("LearnedPositions: the first position beyond the table is named, and nothing is written") {
   const auto table = random_values<float, 2>({5, 4});
   const LearnedPositions<float> encoder(table.view());

@@ -1,5 +1,6 @@
 #include "posenc/embedding/sinusoidal.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -23,7 +24,8 @@ using posenc::SinusoidOrder;
 /// The definition, in long double: column c of PE(p).
 long double by_definition(const SinusoidalConfig& config, Position p, Index c) {
   const Index d = *config.d_model;
-  if (p == config.padding_idx) return 0;
+  const Position table_row = p + config.first_position;
+  if (table_row == config.padding_idx) return 0;
   if (d % 2 != 0 && config.odd_dim == OddDim::zero_last && c == d - 1) return 0;
   const Index half = config.odd_dim == OddDim::longer_first ? (d + 1) / 2 : d / 2;
   const bool interleaved = config.layout == SinusoidLayout::interleaved;
@@ -34,10 +36,10 @@ long double by_definition(const SinusoidalConfig& config, Position p, Index c) {
   };
   const long double exponent = config.exponent == SinusoidExponent::two_i_over_d ? over(2 * i, d)
                                : config.exponent == SinusoidExponent::i_over_half_minus_one
-                                   ? over(i, half - 1)
+                                   ? over(i, std::max(half - 1, Index{1}))
                                    : over(i, half);
-  const long double angle = static_cast<long double>(p + config.first_position) *
-                            std::pow(static_cast<long double>(config.base), -exponent);
+  const long double angle =
+      static_cast<long double>(table_row) * std::pow(static_cast<long double>(config.base), -exponent);
   const bool sine = (config.order == SinusoidOrder::sin_first) != second;
   return config.scale * (sine ? std::sin(angle) : std::cos(angle));
 }
@@ -201,9 +203,7 @@ TEST_CASE("Sinusoidal: every combination of options is what its definition says"
   const auto order = GENERATE(SinusoidOrder::sin_first, SinusoidOrder::cos_first);
   const auto odd_dim = GENERATE(OddDim::refuse, OddDim::zero_last, OddDim::longer_first);
   for (const Index d : {1, 2, 3, 4, 5, 6, 7, 8, 127, 128, 129, 130, 131, 257, 1024, 1025, 2049, 2050, 2115}) {
-    const Index half = odd_dim == OddDim::longer_first ? (d + 1) / 2 : d / 2;
     if (d % 2 != 0 && odd_dim == OddDim::refuse) continue;
-    if (half == 1 && exponent == SinusoidExponent::i_over_half_minus_one) continue;
     const SinusoidalConfig config{.d_model = d,
                                   .base = 5000.0,
                                   .exponent = exponent,
@@ -213,7 +213,7 @@ TEST_CASE("Sinusoidal: every combination of options is what its definition says"
                                   .first_position = 2,
                                   .padding_idx = 4,
                                   .scale = 0.75};
-    for (const Position p : {-3, 0, 1, 4, 10}) {
+    for (const Position p : {-3, 0, 1, 2, 4, 10}) {
       std::vector<double> expected;
       for (Index c = 0; c < d; ++c) expected.push_back(static_cast<double>(by_definition(config, p, c)));
       INFO("d_model " << d << ", position " << p);
@@ -314,6 +314,35 @@ TEST_CASE("Sinusoidal: tensor2tensor counts from 1") {
   SinusoidalConfig tensor2tensor = fairseq(8);
   tensor2tensor.first_position = 1;
   CHECK(same_bits(row_of<float>(tensor2tensor, 0), row_of<float>(fairseq(8), 1)));
+}
+
+TEST_CASE("Sinusoidal: XGLM starts with row 2 of fairseq's table, and position -1 is its row of padding") {
+  SinusoidalConfig xglm = fairseq(4);
+  xglm.first_position = 2, xglm.padding_idx = 1;
+  // sin and cos of 2, 3 and 4, and of their 1e-4, to 12 digits.
+  check_row(xglm, 0, {.909297426826, .000199999999, -.416146836547, .999999980000}, 1e-12);
+  check_row(xglm, 1, {.141120008060, .000299999996, -.989992496600, .999999955000}, 1e-12);
+  check_row(xglm, 2, {-.756802495308, .000399999989, -.653643620864, .999999920000}, 1e-12);
+  CHECK(row_of<double>(xglm, -1) == std::vector<double>(4, 0.0));
+  CHECK(Sinusoidal(xglm).table<double>(1, -1)(0, 2) == 0.0);
+  // What is zero has no part in the gradient of the scale.
+  const auto dy = random_values<double, 2>({1, 4});
+  CHECK(Sinusoidal(xglm).scale_vjp(dy.view(), consecutive(-1, 1)) == 0.0);
+  CHECK(Sinusoidal(xglm).scale_vjp(dy.view(), consecutive(1, 1)) != 0.0);
+}
+
+TEST_CASE("Sinusoidal: a single frequency is 1 whatever the exponent") {
+  // tensor2tensor divides by max(num_timescales - 1, 1).
+  CHECK(posenc::sinusoidal_frequencies(fairseq(2)) == std::vector<double>{1.0});
+  for (const auto layout : {SinusoidLayout::interleaved, SinusoidLayout::halves}) {
+    SinusoidalConfig two = fairseq(2);
+    two.layout = layout;
+    check_row(two, 0, {0, 1}, 0);
+    check_row(two, 3, {.141120008060, -.989992496600}, 1e-12);
+  }
+  SinusoidalConfig three = fairseq(3);
+  three.odd_dim = OddDim::zero_last;
+  check_row(three, 3, {.141120008060, -.989992496600, 0}, 1e-12);
 }
 
 TEST_CASE("Sinusoidal: Florence-2's exponent is the paper's where d_model is even") {
@@ -423,8 +452,6 @@ TEST_CASE("Sinusoidal: a configuration without a meaning is refused") {
   beyond(-posenc::largest_position - 1);
   CHECK_NOTHROW(Sinusoidal({.d_model = 4, .first_position = posenc::largest_position}));
 
-  check_throws<std::invalid_argument>([&] { (void)Sinusoidal(fairseq(2)); },
-                                      {"d_model", "at least 4", "i / (half - 1)", "got 2"});
   // Of a base below 1 the frequencies grow.
   check_throws<std::invalid_argument>([&] { (void)Sinusoidal({.d_model = 64, .base = 1e-30}); },
                                       {"frequencies[", "finite", "2^64"});

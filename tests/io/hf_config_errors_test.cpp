@@ -513,7 +513,9 @@ TEST_CASE("families that the data has no file of", "[hf_config]") {
   CHECK(dino.config.rope_theta == 100);
 
   const Json xglm = {{"model_type", "xglm"}, {"d_model", 64}, {"num_layers", 2}, {"pad_token_id", 1}};
-  CHECK(std::get<SinusoidalConfig>(model_positions_from_hf(xglm).stacks[0].embedding).first_position == 2);
+  const auto xglm_sinusoid = std::get<SinusoidalConfig>(model_positions_from_hf(xglm).stacks[0].embedding);
+  CHECK(xglm_sinusoid.first_position == 2);
+  CHECK(xglm_sinusoid.padding_idx == 1);
   const Json musicgen = {
       {"model_type", "musicgen"},
       {"decoder", {{"model_type", "musicgen_decoder"}, {"hidden_size", 64}, {"num_hidden_layers", 2}}}};

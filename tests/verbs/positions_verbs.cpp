@@ -58,7 +58,10 @@ TEST_CASE("Positions are made from plain tables of ids and masks") {
     check_rows(posenc::position_ids(ids), {{1, 0, 5}, {0, 7, 1}});
     check_rows(posenc::borrowed_position_ids(ids), {{1, 0, 5}, {0, 7, 1}});
     check_rows(posenc::positions_from_mask(ids), {{0, 0, 1}, {0, 0, 1}});
+    const posenc::Position pad = posenc::padding_position;
+    check_rows(posenc::key_positions_from_mask(ids), {{0, pad, 1}, {pad, 0, 1}});
     check_rows(posenc::roberta_positions(ids, 1), {{1, 2, 3}, {2, 3, 1}});
+    check_rows(posenc::roberta_positions(ids, 1, 4), {{1, 6, 7}, {6, 7, 1}});
     const posenc::Positions axes = posenc::axis_positions(ids);
     CHECK(axes.axes() == 2);
     CHECK(axes.integer(0, 0, 2) == 5);

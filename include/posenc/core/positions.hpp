@@ -6,8 +6,9 @@
 //   position_ids(ids)               ids (seq) or (batch, seq)   copied
 //   borrowed_position_ids(ids)      the same, not copied        the ids must outlive the value
 //   positions_from_mask(mask)       cumsum(mask) - 1            left or right padding
+//   key_positions_from_mask(mask)   the same, padding hidden    keys of a padded batch, in softmax
 //   positions_from_cu_seqlens(cu)   0, 1, ... per sequence      ragged sequences packed one after another
-//   roberta_positions(ids, pad)     pad + cumsum(id != pad)     RoBERTa, fairseq
+//   roberta_positions(ids, pad)     pad + cumsum(id != pad)     RoBERTa, fairseq; `past` as a third argument
 //   axis_positions(ids)             ids (axes, batch, seq)      images, videos: several coordinates per token
 //   on_axes(at, n)                  the same on n axes          text in a model with several
 //   coordinates(values)             real numbers                patch centres, seconds
@@ -391,8 +392,9 @@ inline Positions coordinates(std::vector<Coordinate> values, Index axes) {
 }
 
 /// Positions of a padded batch: the n-th token with mask != 0 of a row stands at n (from 0), wherever the
-/// padding is. mask: (batch, seq), bool or integer. Padding gets `pad_position`, whose value matters only
-/// where the padding is not masked (OPT looks up pad_position + 2 = 1 for it: pass -1).
+/// padding is. mask: (batch, seq), bool or integer. Padding gets `pad_position` (OPT looks up pad_position +
+/// 2 = 1 for it: pass -1). These are positions for embeddings, rotations and queries: as the positions of keys
+/// they hide no padding, for which there is key_positions_from_mask.
 template <mask_tensor T>
   requires(rank_of<T> == 2)
 Positions positions_from_mask(const T& mask, Position pad_position = 0) {
@@ -412,6 +414,18 @@ template <class T>
 Positions positions_from_mask(const T&, Position = 0)
     __attribute__((unavailable("posenc: positions_from_mask expects a mask of bool or integers, (batch, "
                                "seq)")));
+
+/// Where key_positions_from_mask puts padding: after every query.
+inline constexpr Position padding_position = largest_position;
+
+/// The positions of the keys of a padded batch, for a causal softmax or AlibiForm::causal: those of
+/// positions_from_mask, but padding stands at padding_position, after every query, so that being causal hides
+/// it. A bias of your own sees it there as well. Rotate the keys at positions_from_mask, like the queries.
+template <mask_tensor T>
+  requires(rank_of<T> == 2)
+Positions key_positions_from_mask(const T& mask) {
+  return positions_from_mask(mask, padding_position);
+}
 
 /// Positions of ragged sequences packed one after another: sequence b is tokens cu_seqlens[b] .. cu_seqlens[b
 /// + 1], and counts from 0. cu_seqlens: rank 1, starts with 0 and never falls; its last entry is the number
@@ -444,18 +458,21 @@ Positions positions_from_cu_seqlens(const T&)
     __attribute__((unavailable("posenc: positions_from_cu_seqlens expects 32- or 64-bit signed integers in "
                                "a list")));
 
-/// The rule of RoBERTa and fairseq: token ids other than padding_idx count from padding_idx + 1 in each row,
-/// padding stays at padding_idx. ids: (batch, seq). A table needs padding_idx + 1 more rows than the longest
-/// sequence.
+/// The rule of RoBERTa and fairseq: token ids other than padding_idx count from padding_idx + past + 1 in each
+/// row, padding stays at padding_idx. ids: (batch, seq); `past` is the number of tokens in the cache,
+/// past_key_values_length in Hugging Face. A table needs padding_idx + 1 more rows than the longest sequence.
+/// Throws std::out_of_range for a past outside [0, 2^60], and where a position leaves 2^60.
 template <integer_tensor T>
   requires(detail::integer_rank<std::remove_cvref_t<T>> == 2)
-Positions roberta_positions(const T& ids, Position padding_idx) {
+Positions roberta_positions(const T& ids, Position padding_idx, Position past = 0) {
   const auto v = detail::integer_view(ids);
   detail::require_position(padding_idx, "roberta_positions: padding_idx");
+  if (past < 0 || past > largest_position)
+    detail::out_of_range("roberta_positions: past: expected a number of tokens in [0, 2^60], got ", past);
   std::vector<Position> positions;
   positions.reserve(static_cast<std::size_t>(detail::checked_count("roberta_positions", v.size())));
   for (Index row = 0; row < (v.size() == 0 ? 0 : v.extent(0)); ++row) {
-    Position last = padding_idx;
+    Position last = padding_idx + past;
     for (Index i = 0; i < v.extent(1); ++i)
       positions.push_back(v(row, i) == padding_idx ? padding_idx : ++last);
   }

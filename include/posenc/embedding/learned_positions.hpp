@@ -26,7 +26,8 @@ inline namespace v0 {
 /// Which row of the table a position looks up.
 struct LearnedPositionsConfig {
   Position offset = 0;  ///< position p looks up row p + offset: 2 in BART and OPT
-  std::optional<Position> padding_idx = std::nullopt;  ///< the row that gets no gradient
+  std::optional<Position> padding_idx = std::nullopt;  ///< the row that gets no gradient, offset counted
+                                                       ///< in: position padding_idx - offset
 };
 
 /// The encoder. Holds a (max_len, d_model) table: a copy of a tensor or matrix, the contents of a moved one,
@@ -35,13 +36,17 @@ struct LearnedPositionsConfig {
 template <scalar_type Scalar>
 class LearnedPositions {
  public:
-  /// table: (max_len, d_model). Throws std::out_of_range for an offset beyond 2^60.
+  /// table: (max_len, d_model). Throws std::out_of_range for an offset beyond 2^60 and for a padding_idx
+  /// outside the table.
   template <readable_tensor T>
     requires(rank_of<T> == 2 && std::same_as<scalar_of<T>, Scalar>)
   explicit LearnedPositions(T&& table, const LearnedPositionsConfig& config = {})
       : table_(std::forward<T>(table)), config_(config) {
     if (config.offset < -largest_position || config.offset > largest_position)
       detail::out_of_range("offset: expected a position within 2^60 of zero, got ", config.offset);
+    if (config.padding_idx && (*config.padding_idx < 0 || *config.padding_idx >= table_.rows()))
+      detail::out_of_range("padding_idx: expected a row in [0, ", table_.rows(), "), got ",
+                           *config.padding_idx);
   }
 
   /// The rows of the table.

@@ -19,6 +19,10 @@
 //   tensor2tensor, OpenNMT     i_over_half_minus_one   halves        sin_first   1
 //   MusicGen                   i_over_half_minus_one   halves        cos_first   0
 //   Florence-2                 i_over_half             halves        sin_first   0
+//
+// Position p of a call is row p + first_position of the table that these implementations build, and
+// padding_idx is a row of that table: XGLM's {first_position 2, padding_idx 1} starts with row 2, and its
+// zeros stand at position -1.
 
 #include <algorithm>
 #include <array>
@@ -41,7 +45,8 @@ inline namespace v0 {
 /// The exponent e(i) of frequency i, base^-e(i). `half` is the number of frequencies.
 enum class SinusoidExponent {
   two_i_over_d,           ///< 2i / d_model: the paper
-  i_over_half_minus_one,  ///< i / (half - 1): the last frequency is exactly 1 / base
+  i_over_half_minus_one,  ///< i / (half - 1): the last frequency is exactly 1 / base. A single frequency
+                          ///< is 1, as in tensor2tensor; fairseq divides by zero there
   i_over_half             ///< i / half: equals 2i / d_model where d_model is even
 };
 
@@ -71,8 +76,9 @@ struct SinusoidalConfig {
   SinusoidLayout layout = SinusoidLayout::interleaved;         ///< where sine and cosine stand
   SinusoidOrder order = SinusoidOrder::sin_first;              ///< which of them comes first
   OddDim odd_dim = OddDim::refuse;                             ///< the last column of an odd d_model
-  Position first_position = 0;  ///< what position 0 of a call counts as: 1 in tensor2tensor
-  std::optional<Position> padding_idx = std::nullopt;  ///< the position whose row is zero: fairseq
+  Position first_position = 0;  ///< position p is row p + first_position: 1 in tensor2tensor, 2 in XGLM
+  std::optional<Position> padding_idx = std::nullopt;  ///< the row that is zero, first_position counted
+                                                       ///< in: fairseq
   double scale = 1.0;                                  ///< multiplies every value
 };
 
@@ -99,12 +105,10 @@ inline std::vector<double> sinusoidal_frequencies(const SinusoidalConfig& config
   detail::require_valid(config);
   const Index d_model = *config.d_model,
               half = (d_model + (config.odd_dim == OddDim::longer_first ? 1 : 0)) / 2;
-  if (config.exponent == SinusoidExponent::i_over_half_minus_one && half == 1)
-    detail::invalid("d_model: expected at least 4 for the exponent i / (half - 1), got ", d_model);
   switch (config.exponent) {
     case SinusoidExponent::two_i_over_d: return detail::falling_powers(config.base, 2, d_model, half);
     case SinusoidExponent::i_over_half_minus_one:
-      return detail::falling_powers(config.base, 1, half - 1, half);
+      return detail::falling_powers(config.base, 1, (std::max)(half - 1, Index{1}), half);
     case SinusoidExponent::i_over_half: return detail::falling_powers(config.base, 1, half, half);
   }
   return {};
@@ -286,7 +290,8 @@ class Sinusoidal {
   template <std::floating_point C>
   void encode_row(detail::AngleScratch<C>& scratch, Position position, Index first, Index columns, C* row,
                   double scale) const {
-    if (position == config_.padding_idx) {
+    const Position table_row = position + config_.first_position;
+    if (table_row == config_.padding_idx) {
       std::fill_n(row, columns, C{0});
       return;
     }
@@ -303,7 +308,7 @@ class Sinusoidal {
         return i * step + offset < last && (i + n - 1) * step + offset >= first;
       };
       if (!meets(0) && !meets(gap)) continue;
-      const auto same = [&](Index) { return position + config_.first_position; };
+      const auto same = [&](Index) { return table_row; };
       angles_.cos_sin_rows(scratch, same, 1, i, n, cos.data(), sin.data(), 0, scale);
       const bool sin_first = config_.order == SinusoidOrder::sin_first;
       const C *const one = sin_first ? sin.data() : cos.data(), *const two =
