@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -440,4 +441,32 @@ TEST_CASE("LearnedPositions: in place or apart, and apart from the table") {
   check_throws<std::invalid_argument>([&] { learned.add_vjp(table.view(), consecutive(0, 4), rows); },
                                       {"posenc: d_table", "apart from dy"});
   CHECK(same_bits(table, before));
+}
+
+TEST_CASE("LearnedPositions: every offset with every padding_idx", "[property]") {
+  const auto table = random_values<double, 2>({6, 3});
+  const auto dy = random_values<double, 2>({6, 3}, 2);
+  for (const Position offset : {-4, -1, 0, 1, 2, 5})
+    for (Position padding = -1; padding < 6; ++padding) {  // -1: none
+      INFO("offset " << offset << ", padding_idx " << padding);
+      const LearnedPositions<double> encoder(
+          table.view(),
+          {.offset = offset, .padding_idx = padding < 0 ? std::nullopt : std::optional<Position>(padding)});
+      // Every row once, last first: token s looks up row 5 - s.
+      std::vector<Position> ids;
+      for (Position s = 0; s < 6; ++s) ids.push_back(5 - s - offset);
+      const auto at = posenc::position_ids(ids);
+      auto x = random_values<double, 2>({6, 3}, 3);
+      auto sum = x;
+      auto d_table = random_values<double, 2>({6, 3}, 4);
+      const auto before = d_table;
+      encoder.add(sum.view(), at);
+      encoder.add_vjp(d_table.view(), at, dy.view());
+      for (Index s = 0; s < 6; ++s)
+        for (Index c = 0; c < 3; ++c) {
+          const Index row = 5 - s;
+          CHECK(sum.view()(s, c) == x.view()(s, c) + table.view()(row, c));
+          CHECK(d_table.view()(row, c) == before.view()(row, c) + (row == padding ? 0.0 : dy.view()(s, c)));
+        }
+    }
 }

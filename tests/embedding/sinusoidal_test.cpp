@@ -529,3 +529,82 @@ TEST_CASE("Sinusoidal: widths and tables that no memory holds are refused") {
   check_throws<std::out_of_range>([&] { (void)Sinusoidal({.d_model = 4}).table(Index{1} << 60); },
                                   {"posenc: table", "at most", "got 1152921504606846976 * 4"});
 }
+
+namespace {
+
+/// The table that an implementation with these options builds, row by row in double: PE of row r.
+std::vector<double> reference_row(const SinusoidalConfig& config, Position r) {
+  const Index d = *config.d_model, half = config.odd_dim == OddDim::longer_first ? (d + 1) / 2 : d / 2;
+  std::vector<double> row;
+  if (r == config.padding_idx) return std::vector<double>(static_cast<std::size_t>(d), 0.0);
+  std::vector<double> one, two;  // the first and the second function of each pair
+  for (Index i = 0; i < half; ++i) {
+    const double n = static_cast<double>(i), h = static_cast<double>(half);
+    const double exponent = config.exponent == SinusoidExponent::two_i_over_d ? 2 * n / static_cast<double>(d)
+                            : config.exponent == SinusoidExponent::i_over_half ? n / h
+                            : half > 1                                         ? n / (h - 1)
+                                                                               : 0;
+    const double angle = static_cast<double>(r) * std::pow(config.base, -exponent);
+    one.push_back(config.order == SinusoidOrder::sin_first ? std::sin(angle) : std::cos(angle));
+    two.push_back(config.order == SinusoidOrder::sin_first ? std::cos(angle) : std::sin(angle));
+  }
+  if (config.layout == SinusoidLayout::halves) {
+    row = one;
+    row.insert(row.end(), two.begin(), two.end());
+  } else {
+    for (std::size_t i = 0; i < one.size(); ++i) row.push_back(one[i]), row.push_back(two[i]);
+  }
+  row.resize(static_cast<std::size_t>(d), 0.0);  // one less of the second function, or a zero at the end
+  for (double& value : row) value *= config.scale;
+  return row;
+}
+
+}  // namespace
+
+TEST_CASE("Sinusoidal: any two options act independently", "[property]") {
+  using Change = void (*)(SinusoidalConfig&);
+  // One list an option: of two lists, every pair of entries.
+  const std::vector<std::vector<Change>> options = {
+      {[](auto& c) { c.d_model = 1, c.odd_dim = OddDim::longer_first; }, [](auto& c) { c.d_model = 2; },
+       [](auto& c) { c.d_model = 3, c.odd_dim = OddDim::zero_last; },
+       [](auto& c) { c.d_model = 9, c.odd_dim = OddDim::longer_first; },
+       [](auto& c) { c.d_model = 9, c.odd_dim = OddDim::zero_last; }},
+      {[](auto& c) { c.exponent = SinusoidExponent::i_over_half_minus_one; },
+       [](auto& c) { c.exponent = SinusoidExponent::i_over_half; }},
+      {[](auto& c) { c.layout = SinusoidLayout::halves; }},
+      {[](auto& c) { c.order = SinusoidOrder::cos_first; }},
+      {[](auto& c) { c.base = 100; }, [](auto& c) { c.base = 0.5; }},
+      {[](auto& c) { c.first_position = 1; }, [](auto& c) { c.first_position = 2; },
+       [](auto& c) { c.first_position = -3; }},
+      {[](auto& c) { c.padding_idx = 0; }, [](auto& c) { c.padding_idx = 1; },
+       [](auto& c) { c.padding_idx = -2; }, [](auto& c) { c.padding_idx = 4; }},
+      {[](auto& c) { c.scale = 0.5; }, [](auto& c) { c.scale = -3; }, [](auto& c) { c.scale = 0; }}};
+  const auto dy = random_values<double, 2>({11, 9}, 3);
+  for (std::size_t a = 0; a < options.size(); ++a)
+    for (std::size_t b = a + 1; b < options.size(); ++b)
+      for (std::size_t m = 0; m < options[a].size(); ++m)
+        for (std::size_t n = 0; n < options[b].size(); ++n) {
+          SinusoidalConfig config{.d_model = 8};
+          options[a][m](config), options[b][n](config);
+          INFO("options " << a << "." << m << " and " << b << "." << n);
+          const Sinusoidal encoder(config);
+          const Index d = encoder.d_model();
+          const auto table = encoder.table<double>(11, -5);
+          double most = 0, gradient = 0, values = 0;
+          for (Index s = 0; s < 11; ++s) {
+            const std::vector<double> row = reference_row(config, s - 5 + config.first_position);
+            SinusoidalConfig unscaled = config;
+            unscaled.scale = 1;
+            const std::vector<double> slope = reference_row(unscaled, s - 5 + config.first_position);
+            for (Index c = 0; c < d; ++c) {
+              const auto at = static_cast<std::size_t>(c);
+              most = std::max(most, std::fabs(table(s, c) - row[at]));
+              gradient += dy.view()(s, c) * slope[at];
+              values += std::fabs(dy.view()(s, c));
+            }
+          }
+          CHECK(most <= 2e-14 * std::max(1.0, std::fabs(config.scale)));
+          CHECK(std::fabs(encoder.scale_vjp(dy.view().slice(1, 0, d), consecutive(-5, 11)) - gradient) <=
+                2e-14 * values);
+        }
+}

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -729,4 +730,38 @@ TEST_CASE("TokenEmbedding: outputs are apart from what the call reads and from e
   token.logits(both.view().slice(1, 0, 6), both.view().slice(1, 6, 6));
   token.logits(expected.view(), h.view());
   CHECK(same_bits(values_of(both.view().slice(1, 0, 6)), expected));
+}
+
+TEST_CASE("TokenEmbedding: every scale, rounding and padding_idx together", "[property]") {
+  using S = Eigen::bfloat16;
+  const auto table = random_values<S, 2>({5, 3});
+  const auto dy = random_values<S, 2>({5, 3}, 2);
+  const std::vector<std::int32_t> ids = {4, 2, 0, 1, 3};
+  // 45.2548 is 45.25 in bfloat16, 0.3 is 0.30078125.
+  struct Scale {
+    double value, rounded;
+  };
+  for (const Scale scale : {Scale{1, 1}, {0, 0}, {-2, -2}, {0.3, 0.30078125}, {45.254833995939045, 45.25}})
+    for (const ScaleRounding rounding : {ScaleRounding::none, ScaleRounding::to_table_type})
+      for (Position padding = -1; padding < 5; ++padding) {  // -1: none
+        INFO("scale " << scale.value << ", padding_idx " << padding);
+        const TokenEmbedding<S> encoder(
+            table.view(), {.scale = scale.value,
+                           .scale_rounding = rounding,
+                           .padding_idx = padding < 0 ? std::nullopt : std::optional<Position>(padding)});
+        const double factor = rounding == ScaleRounding::none ? scale.value : scale.rounded;
+        auto x = random_values<float, 2>({5, 3}, 3);
+        encoder.embed(x.view(), ids);
+        auto d_table = zeros<double>(5, 3);
+        encoder.embed_vjp(d_table.view(), ids, dy.view());
+        for (Index s = 0; s < 5; ++s)
+          for (Index c = 0; c < 3; ++c) {
+            const Index row = ids[static_cast<std::size_t>(s)];
+            const double e = to_double(table.view()(row, c)), g = to_double(dy.view()(s, c));
+            CHECK(std::fabs(static_cast<double>(x.view()(s, c)) - factor * e) <=
+                  2e-7 * std::fabs(factor * e));
+            CHECK(std::fabs(d_table.view()(row, c) - (row == padding ? 0.0 : factor * g)) <=
+                  2e-7 * std::fabs(factor * g));
+          }
+      }
 }

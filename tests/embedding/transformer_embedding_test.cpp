@@ -1,7 +1,9 @@
 #include "posenc/embedding/transformer_embedding.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -432,4 +434,65 @@ TEST_CASE("TransformerEmbedding: a call that doesn't fit is refused and writes n
                                 {"ids", "[0, 13)", "got 13 at (1, 1)"});
     refused_vjp(out, dt, dp, ids.view(), at, v, {"ids", "[0, 13)", "got 13 at (1, 1)"});
   }
+}
+
+TEST_CASE("TransformerEmbedding: every scheme with dropout and padding of either table", "[property]") {
+  const auto tokens = random_values<double, 2>({5, 4}), rows = random_values<double, 2>({9, 4}, 2);
+  const std::vector<std::int32_t> ids = {4, 2, 0, 1, 3, 2};
+  const auto at = consecutive(-2, 6);
+  const auto one = [](Position row) { return row < 0 ? std::nullopt : std::optional<Position>(row); };
+  for (const std::string& name : schemes)
+    for (const double p : {0.0, 0.4})
+      for (const Mode mode : {Mode::eval, Mode::train})
+        for (const Position token_padding : {-1, 2})
+          for (const Position padding : {-1, 1}) {
+            INFO(name << ", dropout " << p << ", padding " << token_padding << " and " << padding);
+            const TokenEmbedding<double> token(tokens.view(),
+                                               {.scale = 2, .padding_idx = one(token_padding)});
+            const bool learned = name == "learned";
+            const auto layer =
+                learned
+                    ? TransformerEmbedding<double>(
+                          token,
+                          LearnedPositions<double>(rows.view(), {.offset = 2, .padding_idx = one(padding)}),
+                          {.position_embedding_type = name, .dropout = p})
+                    : TransformerEmbedding<double>(
+                          token, {.position_embedding_type = name,
+                                  .dropout = p,
+                                  .sinusoidal = {.first_position = 2, .padding_idx = one(padding)}});
+            // What survives, and by how much it grows.
+            Values<double, 2> kept{{6, 4}, std::vector<double>(24, 1.0)};
+            Dropout(p).apply(kept.view(), mode, seed);
+            auto x = random_values<double, 2>({6, 4}, 3);
+            layer.embed(x.view(), ids, at, mode, seed);
+            auto dy = random_values<double, 2>({6, 4}, 4);
+            const auto slopes = dy;
+            Values<double, 2> d_token{{5, 4}, std::vector<double>(20, 0.0)};
+            Values<double, 2> d_rows{{9, 4}, std::vector<double>(36, 0.0)}, expected_rows = d_rows;
+            auto expected_token = d_token;
+            if (learned)
+              layer.embed_vjp(d_token.view(), d_rows.view(), ids, at, dy.view(), mode, seed);
+            else
+              layer.embed_vjp(d_token.view(), ids, at, dy.view(), mode, seed);
+            double most = 0;
+            for (Index s = 0; s < 6; ++s)
+              for (Index c = 0; c < 4; ++c) {
+                const Index id = ids[static_cast<std::size_t>(s)];
+                // Token s stands at s - 2, which is row s of either table.
+                const double angle = static_cast<double>(s) * (c < 2 ? 1.0 : 0.01);
+                const double position = name == "none" ? 0
+                                        : learned      ? rows.view()(s, c)
+                                        : s == padding ? 0
+                                        : c % 2 == 0   ? std::sin(angle)
+                                                       : std::cos(angle);
+                const double keep = kept.view()(s, c);
+                most =
+                    std::max(most, std::fabs(x.view()(s, c) - keep * (2 * tokens.view()(id, c) + position)));
+                if (id != token_padding) expected_token.view()(id, c) += 2 * keep * slopes.view()(s, c);
+                if (s != padding) expected_rows.view()(s, c) += keep * slopes.view()(s, c);
+              }
+            CHECK(most <= 1e-14);
+            CHECK(max_difference(d_token.values, expected_token.values) <= 1e-14);
+            if (learned) CHECK(max_difference(d_rows.values, expected_rows.values) <= 1e-14);
+          }
 }

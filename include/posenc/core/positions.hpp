@@ -483,7 +483,7 @@ Positions roberta_positions(const T& ids, Position padding_idx, Position past = 
 /// A wrong call: the compiler says what is wrong with it.
 template <class T>
   requires(!detail::ids_of_rank<T, 2, 2>)
-Positions roberta_positions(const T&, Position)
+Positions roberta_positions(const T&, Position, Position = 0)
     __attribute__((unavailable("posenc: roberta_positions expects token ids of 32- or 64-bit signed "
                                "integers, (batch, seq)")));
 
