@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "posenc/bias/score_bias.hpp"
+#include "posenc/core/power.hpp"
 
 namespace posenc {
 inline namespace v0 {
@@ -49,7 +50,7 @@ class T5Buckets {
       first_.push_back(bucket <= exact
                            ? Position{bucket}
                            : static_cast<Position>(
-                                 std::ceil(static_cast<double>(exact) * std::pow(ratio, part) * (1 - 1e-9))));
+                                 std::ceil(static_cast<double>(exact) * detail::power_of(ratio, part) * (1 - 1e-9))));
     }
     constexpr Position longest = 4096;  // of what is looked up instead of searched
     for (Position x = 0; x < (std::min)(longest, first_.back()); ++x) near_.push_back(search(x));
