@@ -153,6 +153,15 @@ inline bool counts_distances(const BiasRow& row) {
          Position{row.k_at.count()} < most;
 }
 
+/// score + bias, of packs. A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
+template <std::floating_point C>
+[[gnu::always_inline]] inline Pack<C> add_bias(Pack<C> score, Pack<C> bias) {
+  using Mask = decltype(score < score);
+  constexpr auto hidden_bits = infinity_bits<C> | sign_bit<C>;
+  const auto is_hidden = bits_as<Mask>(bits_as<Pack<BitsOf<C>>>(bias) == hidden_bits);
+  return bits_as<Pack<C>>(select(is_hidden, bits_as<Mask>(bias), bits_as<Mask>(score + bias)));
+}
+
 /// Throws unless the bias has heads first_head on for these scores (batch, heads, q, k), and fits their positions.
 template <class B, class T>
 void require_bias(const char* name, const B& bias, const View<T, 4>& scores, const Positions& q_at,
@@ -321,10 +330,8 @@ class ScoreBias {
                          [&](const detail::Tile& part, const C*, C* sum) {
                            detail::with_tile<C>([&](C* values) {
                              fill_tile({q_at, k_at, b, part.batch, part.seq}, part, values);
-                             detail::add_tile(part.of(in), values, sum);
-                             // A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
-                             for (Index n = 0; n < part.rows * part.columns; ++n)
-                               if (detail::is_minus_infinity(values[n])) sum[n] = values[n];
+                             detail::add_tile(part.of(in), values, sum,
+                                              [](auto x, auto y) { return detail::add_bias<C>(x, y); });
                            });
                          });
   }

@@ -69,17 +69,22 @@ void store_tile(const View<S, 2>& tile, const compute_t<S>* buffer) {
   }
 }
 
-/// sum[r * tile.extent(1) + c] = tile(r, c) + addend[r * tile.extent(1) + c].
-template <scalar_type S>
-void add_tile(const View<const S, 2>& tile, const compute_t<S>* addend, compute_t<S>* sum) {
+/// sum[n] = plus(tile(r, c), addend[n]) for n = r * tile.extent(1) + c, of packs.
+template <scalar_type S, class Plus>
+void add_tile(const View<const S, 2>& tile, const compute_t<S>* addend, compute_t<S>* sum, const Plus& plus) {
   const Index columns = tile.extent(1), n = tile.extent(0) * columns;
-  const auto plus = [](auto x, auto y) { return x + y; };
   if (tile.extent(0) == 1 && tile.stride(1) == 1) {
     map_run(sum, n, plus, tile.data(), addend);
   } else {
     load_tile(tile, sum);
     map_run(sum, n, plus, sum, addend);
   }
+}
+
+/// The sum itself.
+template <scalar_type S>
+void add_tile(const View<const S, 2>& tile, const compute_t<S>* addend, compute_t<S>* sum) {
+  add_tile(tile, addend, sum, [](auto x, auto y) { return x + y; });
 }
 
 /// out = in, bit for bit.
