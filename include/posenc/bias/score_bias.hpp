@@ -153,13 +153,12 @@ inline bool counts_distances(const BiasRow& row) {
          Position{row.k_at.count()} < most;
 }
 
-/// score + bias, of packs. A hidden key is hidden whatever its score holds; NaN - infinity would be NaN.
+/// The scores, and 0 for those that the bias hides: -infinity added to NaN would be NaN.
 template <std::floating_point C>
-[[gnu::always_inline]] inline Pack<C> add_bias(Pack<C> score, Pack<C> bias) {
-  using Mask = decltype(score < score);
-  constexpr auto hidden_bits = infinity_bits<C> | sign_bit<C>;
-  const auto is_hidden = bits_as<Mask>(bits_as<Pack<BitsOf<C>>>(bias) == hidden_bits);
-  return bits_as<Pack<C>>(select(is_hidden, bits_as<Mask>(bias), bits_as<Mask>(score + bias)));
+[[gnu::always_inline]] inline Pack<C> without_hidden(Pack<C> scores, Pack<C> bias) {
+  using Bits = Pack<BitsOf<C>>;
+  const auto is_hidden = bits_as<Bits>(bits_as<Bits>(bias) == (infinity_bits<C> | sign_bit<C>));
+  return opaque(bits_as<Pack<C>>(bits_as<Bits>(scores) & ~is_hidden));
 }
 
 /// Throws unless the bias has heads first_head on for these scores (batch, heads, q, k), and fits their positions.
@@ -326,14 +325,14 @@ class ScoreBias {
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in, const Positions& q_at,
                  const Positions& k_at, Index b) const {
     using C = compute_t<S>;
-    detail::map_tiles<S>(device, out, false, detail::NothingShared{},
-                         [&](const detail::Tile& part, const C*, C* sum) {
-                           detail::with_tile<C>([&](C* values) {
-                             fill_tile({q_at, k_at, b, part.batch, part.seq}, part, values);
-                             detail::add_tile(part.of(in), values, sum,
-                                              [](auto x, auto y) { return detail::add_bias<C>(x, y); });
-                           });
-                         });
+    detail::map_tiles<S>(
+        device, out, false, detail::NothingShared{}, [&](const detail::Tile& part, const C*, C* sum) {
+          detail::with_tile<C>([&](C* values) {
+            fill_tile({q_at, k_at, b, part.batch, part.seq}, part, values);
+            detail::add_tile(part.of(in), values, sum,
+                             [](auto x, auto y) { return detail::without_hidden<C>(x, y) + y; });
+          });
+        });
   }
 
   template <std::floating_point C>

@@ -232,10 +232,8 @@ class SoftmaxRow {
         if (at.key(first + j) > at.query()) added_[j] = minus_infinity<C>();
     std::fill(added_ + count, added_ + padded(count), minus_infinity<C>());
     return biased(in, count, keys_ - first, [&](Pack<C> scores, Index j) {
-      using Mask = decltype(scores < scores);
-      const Pack<C> added = load_pack(added_ + j), sum = multiply_add(scores, scale, added);
-      return bits_as<Pack<C>>(select(bits_as<Mask>(bits_as<Pack<BitsOf<C>>>(added) == hidden_bits),
-                                     bits_as<Mask>(added), bits_as<Mask>(sum)));
+      const Pack<C> added = load_pack(added_ + j);
+      return multiply_add(without_hidden<C>(scores, added), scale, added);
     });
   }
 
