@@ -169,19 +169,22 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
     return target.slice(1, config_.head_offset, heads);
   }
 
+  // Constraints behind the declarator: before it, they don't keep these from hiding those.
   using ScoreBias<RelativeBias>::add_vjp;
   /// d_table += the gradient with respect to a table of queries or keys, of its shape; the caller goes on from there to
   /// q and R. Each element is one sum in double, rounded once.
   template <writable_tensor Dt, readable_tensor Ds>
+  void add_vjp(Dt&& d_table, const Ds& d_scores, const Positions& q_at, const Positions& k_at) const
     requires(Rank == 4 && rank_of<Dt> == 4)
-  void add_vjp(Dt&& d_table, const Ds& d_scores, const Positions& q_at, const Positions& k_at) const {
+  {
     add_vjp(Eigen::DefaultDevice(), d_table, d_scores, q_at, k_at);
   }
   /// The same on a device.
   template <device D, writable_tensor Dt, readable_tensor Ds>
-    requires(Rank == 4 && rank_of<Dt> == 4)
   void add_vjp(const D& device, Dt&& d_table, const Ds& d_scores, const Positions& q_at,
-               const Positions& k_at) const {
+               const Positions& k_at) const
+    requires(Rank == 4 && rank_of<Dt> == 4)
+  {
     const auto g = detail::as_bhqk(detail::input_view(d_scores));
     const auto target = detail::output_view("d_table", d_table);
     detail::require_same_shape("d_table", table_.view(), target);
