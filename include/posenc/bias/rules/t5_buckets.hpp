@@ -49,8 +49,8 @@ class T5Buckets {
       // Where the border is an integer, as 16, 32 and 64 are, the power may come out a little above it.
       first_.push_back(bucket <= exact
                            ? Position{bucket}
-                           : static_cast<Position>(
-                                 std::ceil(static_cast<double>(exact) * detail::power_of(ratio, part) * (1 - 1e-9))));
+                           : static_cast<Position>(std::ceil(static_cast<double>(exact) *
+                                                             detail::power_of(ratio, part) * (1 - 1e-9))));
     }
     constexpr Position longest = 4096;  // of what is looked up instead of searched
     for (Position x = 0; x < (std::min)(longest, first_.back()); ++x) near_.push_back(search(x));
