@@ -111,8 +111,8 @@ TEST_CASE("masks: of batch rows, by index", "[property]") {
 }
 
 TEST_CASE("masks: what does not fit is refused by name") {
-  CHECK_THROWS_AS(sliding_window(0), std::invalid_argument);
-  CHECK_THROWS_AS(chunked(0), std::invalid_argument);
+  check_throws<std::invalid_argument>([] { (void)sliding_window(0); }, {"sliding_window", "0"});
+  check_throws<std::invalid_argument>([] { (void)chunked(0); }, {"chunked", "0"});
   check_throws<std::invalid_argument>([] { (void)posenc::DistanceMask(3, 2); }, {"least", "3", "2"});
   const auto padding = key_padding(std::vector<std::int32_t>{1, 1, 0});
   Eigen::Tensor<float, 3> scores(1, 3, 4);
@@ -122,4 +122,54 @@ TEST_CASE("masks: what does not fit is refused by name") {
   const auto documents = segments(std::vector<std::int32_t>{1, 1, 2, 2});
   check_throws<std::invalid_argument>([&] { documents.add(scores, consecutive(0, 3), consecutive(0, 4)); },
                                       {"segments of queries", "expected 3", "got 4"});
+  // A mask of two rows fits a batch of two; as a part of a sum it is asked as well.
+  Eigen::MatrixXi rows = Eigen::MatrixXi::Ones(2, 4);
+  const auto two = key_padding(rows);
+  Eigen::Tensor<float, 4> batch(3, 1, 3, 4);
+  batch.setZero();
+  check_throws<std::invalid_argument>([&] { two.add(batch, consecutive(0, 3), consecutive(0, 4)); },
+                                      {"mask", "1 or 3", "got 2"});
+  check_throws<std::invalid_argument>(
+      [&] { posenc::sum(causal(), padding).add(scores, consecutive(0, 3), consecutive(0, 4)); },
+      {"mask", "expected 4", "got 3"});
+}
+
+TEST_CASE("masks: of more keys than a tile or a block holds", "[property]") {
+  const Index keys = 5000;
+  std::vector<std::int32_t> mask, of_keys;
+  for (Index j = 0; j < keys; ++j)
+    mask.push_back(j % 7 != 3), of_keys.push_back(static_cast<std::int32_t>(j / 600));
+  const std::vector<std::int32_t> of_queries{3, 8};
+  const Positions q_at = position_ids(std::vector<Position>{2100, 4999}), k_at = consecutive(0, keys);
+  const auto padding = key_padding(mask);
+  const auto documents = segments(of_queries, of_keys);
+  const auto alibi = [](Index, Position i, Position j) { return -1e-3 * static_cast<double>(i - j); };
+  const auto all = posenc::sum(padding, documents, causal(), alibi);
+  const auto check = [&](const auto& bias, const posenc_test::Definition& expected) {
+    Eigen::Tensor<double, 2, Eigen::RowMajor> tile(2, keys), p(2, keys);
+    bias.tile(tile, 0, q_at, k_at);
+    p.setZero();
+    posenc::softmax(p, bias, q_at, k_at);
+    int off = 0;
+    for (Index i = 0; i < 2; ++i) {
+      double sum = 0;
+      for (Index j = 0; j < keys; ++j)
+        if (const double b = expected(0, 0, i, j); b != hidden) sum += std::exp(b);
+      for (Index j = 0; j < keys; ++j) {
+        const double b = expected(0, 0, i, j);
+        off += !(b == hidden ? tile(i, j) == hidden : std::fabs(tile(i, j) - b) < 1e-12);
+        off += !(b == hidden ? p(i, j) == 0 : std::fabs(p(i, j) - std::exp(b) / sum) < 1e-14);
+      }
+    }
+    CHECK(off == 0);
+  };
+  const auto is_token = [&](Index j) { return mask[static_cast<std::size_t>(j)] != 0; };
+  const auto same = [&](Index i, Index j) {
+    return of_queries[static_cast<std::size_t>(i)] == of_keys[static_cast<std::size_t>(j)];
+  };
+  check(padding, [&](Index, Index, Index, Index j) { return is_token(j) ? 0.0 : hidden; });
+  check(documents, [&](Index, Index, Index i, Index j) { return same(i, j) ? 0.0 : hidden; });
+  check(all, [&](Index, Index, Index i, Index j) {
+    return is_token(j) && same(i, j) && j <= q_at(0, i) ? alibi(0, q_at(0, i), j) : hidden;
+  });
 }

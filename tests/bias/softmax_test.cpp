@@ -132,8 +132,13 @@ TEST_CASE("rows longer than the buffer, scattered positions, positions per row",
     }
   }
   const auto scores = random_values<float, 4>({2, 4, 19, 19});
+  const std::vector<Position> starts{0, 40}, query_starts{3, 30};
+  const Positions q = consecutive(query_starts, 19), k = consecutive(starts, 19);
   for (const bool causal : {false, true}) {
     auto p = scores;
+    softmax(p.view(), alibi, q, k, {.causal = causal});
+    CHECK(worst(p, definition(biased(scores, value_of(alibi), q, k, {.causal = causal}), 19)) <= 3e-7);
+    p = scores;
     softmax(p.view(), alibi, scattered(), scattered(), {.causal = causal});
     CHECK(worst(p, definition(biased(scores, value_of(alibi), scattered(), scattered(), {.causal = causal}),
                               19)) <= 3e-7);
@@ -449,6 +454,16 @@ TEST_CASE("a sink is one key more, whose probability is dropped", "[softmax][pro
   auto none = scores;
   softmax(none.view(), NoBias{}, consecutive(0, 4), consecutive(10, keys), {.causal = true, .sinks = sinks});
   for (const double one : none.values) CHECK(one == 0);
+  // A sink far above all scores takes all, one far below nothing.
+  const std::vector<double> extreme = {2000, -2000, 0};
+  auto alone = scores, taken = scores;
+  softmax(taken.view(), NoBias{}, q, k, {.sinks = extreme});
+  softmax(alone.view(), NoBias{}, q, k);
+  const auto head = [](const Values<double, 4>& x, Index h) {
+    return posenc_test::values_of(x.view().slice(1, h, 1)).values;
+  };
+  for (const double one : head(taken, 0)) CHECK(one == 0);
+  CHECK(same_bits(head(taken, 1), head(alone, 1)));
 }
 
 TEST_CASE("the gradients of scores and sinks are those of finite differences", "[softmax][property]") {
@@ -468,6 +483,8 @@ TEST_CASE("the gradients of scores and sinks are those of finite differences", "
   posenc::sinks_vjp(d_sinks, d.view(), p.view());
   posenc::sinks_vjp(ThreadsDevice{2}, threaded, d.view(), p.view());
   CHECK(same_bits(threaded, d_sinks));
+  posenc::sinks_vjp(threaded, d.view(), p.view());  // adds to what is there
+  for (std::size_t h = 0; h < 3; ++h) CHECK(threaded[h] == Approx(2 * d_sinks[h]));
   softmax_vjp(d.view(), p.view(), 0.3);
   for (std::size_t h = 0; h < 3; ++h) {
     auto up = sinks, down = sinks;
@@ -541,7 +558,7 @@ TEST_CASE("softmax and its gradient write scores in place or apart from them", "
       {2, 3, 5, 5}, "scores", [&](const auto& out, const auto& x) { softmax(out, x, NoBias(), at, at); });
   // d is read as well: it is the same in all calls, and p is the input.
   posenc_test::keeps_memory_apart<double, 3>({3, 4, 5}, "p", [&](const auto& d, const auto& p) {
-    if (d.data() == p.data()) {  // of d = p
+    if (posenc::detail::are_the_same(d, p)) {  // of d = p
       const auto same = posenc_test::values_of(p);
       const auto ones = posenc_test::random_values<double, 3>({3, 4, 5}, 2);
       auto slopes = ones;

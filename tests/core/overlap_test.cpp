@@ -160,3 +160,13 @@ TEST_CASE("overlap: what is empty shares nothing, and what would take long to te
   CHECK(!really_share(a, b));
   CHECK(share_memory(a, b));
 }
+
+TEST_CASE("overlap: the same elements are those in the same order") {
+  using posenc::detail::are_the_same;
+  std::vector<float> memory(16);
+  const View<float, 2> x(memory.data(), {4, 4}), turned = x.permute({1, 0});
+  CHECK(are_the_same(x, x));
+  CHECK_FALSE(are_the_same(x, turned));
+  CHECK_FALSE(are_the_same(x.slice(0, 1, 3), x.slice(0, 0, 3)));
+  CHECK(are_the_same(x.slice(0, 2, 1), View<float, 2>(memory.data() + 8, {1, 4}, {99, 1})));  // one row
+}

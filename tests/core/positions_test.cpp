@@ -251,6 +251,32 @@ TEST_CASE("positions: a negative count is refused") {
                                  {"consecutive", "at least 0", "got -2"});
 }
 
+TEST_CASE("positions: a row, an axis, and the axes in reverse") {
+  const Values<std::int64_t, 3> ids{{2, 3, 2}, {1, 2, 11, 12, 21, 22, 101, 102, 111, 112, 121, 122}};
+  const Positions at = posenc::axis_positions(ids.view());  // (axes, batch, seq)
+  CHECK(list(at) == List{1, 2, 11, 12, 21, 22});
+  CHECK(list(at.axis(1)) == List{101, 102, 111, 112, 121, 122});
+  CHECK(list(at.row(1)) == List{11, 12});
+  CHECK(list(at.row(2).axis(1)) == List{121, 122});
+  CHECK(list(at.axis(1).row(0)) == List{101, 102});
+  CHECK(list(at.reversed_axes()) == List{101, 102, 111, 112, 121, 122});
+  CHECK(list(at.reversed_axes().axis(1).row(1)) == List{11, 12});
+  CHECK(list(consecutive(List{4, 0, -1}, 2).row(2)) == List{-1, 0});
+  for (const Index wrong : {Index{-1}, Index{2}, Index{9}})
+    check_throws<out_of_range>([&] { (void)at.axis(wrong); }, {"axis", "[0, 2)"});
+  for (const Index wrong : {Index{-1}, Index{3}})
+    check_throws<out_of_range>([&] { (void)at.row(wrong); }, {"row", "[0, 3)"});
+}
+
+TEST_CASE("positions: a scheme of one axis refuses several, and fractions") {
+  using posenc::detail::require_positions;
+  const std::vector<double> halves{0.5, 1.0};
+  check_throws<invalid_argument>([] { require_positions("at", posenc::on_axes(consecutive(0, 2), 3), 1, 2); },
+                                 {"at", "1 axis", "got 3"});
+  check_throws<invalid_argument>([&] { require_positions("at", posenc::coordinates(halves), 1, 2); },
+                                 {"at", "integer", "fractions"});
+}
+
 TEST_CASE("positions: what a verb asks of them") {
   using posenc::detail::require_positions;
   CHECK_NOTHROW(require_positions("at", consecutive(0, 3), 2, 3));

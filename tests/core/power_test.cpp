@@ -65,6 +65,11 @@ TEST_CASE("power: powers of two, subnormal ones and what is beyond", "[property]
 }
 
 TEST_CASE("power: logarithms", "[property]") {
+  // Subnormal numbers: ln 2^-1074 = -744.4400719213812149, and 3 of them.
+  CHECK(log_of(0x1p-1074) == -744.4400719213812149);
+  CHECK(log_of(0x3p-1074) == -743.3414596327132);
+  CHECK(log2_of(0x1p-1074) == -1074.0);
+  CHECK(log2_of(0x1p-1030) == -1030.0);
   CHECK(log_of(1.0) == 0.0);
   CHECK(log_of(2.0) == 0.6931471805599453);
   CHECK(log_of(10.0) == 2.302585092994046);

@@ -38,6 +38,10 @@ void keeps_memory_apart(const std::array<Index, Rank>& extents, const char* name
   turned[0] = -turned[0];
   refused(Out(x.data() + (extents[0] - 1) * x.stride(0), extents, turned), in_another_place.c_str());
 
+  auto wider = x.strides();  // the same first element, and others after it
+  for (std::size_t axis = 0; axis + 1 < Rank; ++axis) wider[axis] *= 2;
+  refused(Out(x.data(), extents, wider), in_another_place.c_str());
+
   // Two coordinates of the output, one element.
   std::array<Index, Rank> ones;
   ones.fill(1);
