@@ -1,6 +1,6 @@
 #pragma once
-// What every bias promises, whatever it is. check_bias runs all of it for one bias against its definition: a function
-// (batch row, head, query, key) in double, -infinity for a hidden key.
+// What every bias promises, whatever it is. check_bias runs all of it for one bias against its definition: a
+// function (batch row, head, query, key) in double, -infinity for a hidden key.
 
 #include <algorithm>
 #include <array>
@@ -54,8 +54,8 @@ void in_every_layout(const Values<S, 4>& values, const F& f, const Check& check)
   }
 }
 
-/// The bias alone is its definition, in all forms, and the same bits in every layout, on any number of threads, and for
-/// a part of the queries or keys.
+/// The bias alone is its definition, in all forms, and the same bits in every layout, on any number of
+/// threads, and for a part of the queries or keys.
 template <class S, class Bias>
 void check_bias_forms(const BiasCase<Bias>& c) {
   const auto scores = random_values<S, 4>(c.extents(), 3);
@@ -111,8 +111,8 @@ void check_bias_tiles(const BiasCase<Bias>& c) {
   }
 }
 
-/// softmax with the bias is the softmax of the sum, with the causal mask and without, as a part of a sum and alone; the
-/// same bits in every layout and on any number of threads.
+/// softmax with the bias is the softmax of the sum, with the causal mask and without, as a part of a sum and
+/// alone; the same bits in every layout and on any number of threads.
 template <class S, class Bias>
 void check_bias_softmax(const BiasCase<Bias>& c) {
   const auto scores = random_values<S, 4>(c.extents(), 5);
@@ -184,8 +184,8 @@ void check_bias(const BiasCase<Bias>& c) {
   check_bias_refusals(c);
 }
 
-/// The gradient of add with respect to parameters: loss = sum d (scores + bias), of which `with(n, change)` is the bias
-/// whose parameter n, in the order of `gradient`, has changed.
+/// The gradient of add with respect to parameters: loss = sum d (scores + bias), of which `with(n, change)`
+/// is the bias whose parameter n, in the order of `gradient`, has changed.
 template <class Bias, class With>
 void check_bias_gradient(const BiasCase<Bias>& c, const std::vector<double>& gradient,
                          const Values<double, 4>& d, const With& with) {

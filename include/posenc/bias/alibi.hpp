@@ -66,8 +66,8 @@ inline std::vector<double> alibi_slopes(Index num_heads, double alibi_bias_max =
   return slopes;
 }
 
-/// The bias: an immutable value. No (heads, seq, seq) tensor is ever built. Its verbs are those of ScoreBias; add_vjp
-/// takes d_slopes, a std::span<double> with one number for each head of the shard.
+/// The bias: an immutable value. No (heads, seq, seq) tensor is ever built. Its verbs are those of ScoreBias;
+/// add_vjp takes d_slopes, a std::span<double> with one number for each head of the shard.
 class Alibi : public ScoreBias<Alibi> {
  public:
   /// With the published slopes. Throws as alibi_slopes does.

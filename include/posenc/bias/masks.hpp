@@ -1,6 +1,6 @@
 #pragma once
-// Masks: biases of 0 for a key that a query sees and -infinity for one that it doesn't. sum(bias, mask, ...) puts
-// several together; a key is seen where all of them let it be seen.
+// Masks: biases of 0 for a key that a query sees and -infinity for one that it doesn't. sum(bias, mask, ...)
+// puts several together; a key is seen where all of them let it be seen.
 //
 //   causal()                       key <= query
 //   sliding_window(n)              query - n < key <= query: Mistral, Gemma; MaskDirection::both: |query - key| < n
@@ -8,8 +8,8 @@
 //   key_padding(mask)              mask[b][j] != 0: a padded batch
 //   segments(ids)                  ids[b][i] == ids[b][j]: documents packed into one row
 //
-// The first three compare positions; the last two know keys by their index, whatever stands at it. Only causal, and
-// the other two with MaskDirection::past, hide what comes after the query.
+// The first three compare positions; the last two know keys by their index, whatever stands at it. Only
+// causal, and the other two with MaskDirection::past, hide what comes after the query.
 
 #include <algorithm>
 #include <concepts>
@@ -77,7 +77,8 @@ class DistanceMask : public ScoreBias<DistanceMask> {
 /// key <= query.
 inline DistanceMask causal() { return DistanceMask(-2 * largest_position, 0); }
 
-/// The last n keys up to and with the query's own, or |query - key| < n. Throws std::invalid_argument for n < 1.
+/// The last n keys up to and with the query's own, or |query - key| < n. Throws std::invalid_argument for n <
+/// 1.
 inline DistanceMask sliding_window(Position n, MaskDirection direction = MaskDirection::past) {
   if (n < 1 || n > 2 * largest_position)
     detail::invalid("sliding_window: expected at least 1 position, and at most 2^61, got ", n);

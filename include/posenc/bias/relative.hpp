@@ -1,17 +1,18 @@
 #pragma once
-// Relative biases that are learned: a rule says which row of a table a query and a key read, and the table says what
-// they get.
+// Relative biases that are learned: a rule says which row of a table a query and a key read, and the table
+// says what they get.
 //
 //   bias(h, i, j) = scale table[rule(i, j), h]               the layer's table (rows, heads): T5, Swin, BEiT
 //   bias(h, i, j) = scale table[b, h, i, rule(i, j)]         the query's: q R^T, computed by the caller: Shaw
 //   bias(h, i, j) = scale table[b, h, j, rule(i, j)]         the key's: k R^T: the p2c term of DeBERTa
 //
-// The last two have a table (batch, heads, seq, rows), so no (seq, seq, dim) tensor is ever built. The rules are in
-// bias/rules/; a rule of your own is a value with rows() and operator()(const BiasRow&, Index j), or, where only the
-// distance counts, of_distance(key - query).
+// The last two have a table (batch, heads, seq, rows), so no (seq, seq, dim) tensor is ever built. The rules
+// are in bias/rules/; a rule of your own is a value with rows() and operator()(const BiasRow&, Index j), or,
+// where only the distance counts, of_distance(key - query).
 //
-// Convention: a table stored as (heads, rows), as T5X has it, is given as its transposed view. Scores that are scaled
-// after the bias was added (Shaw: (q k + q r) / sqrt(head_dim)) take the bias with `scale` = 1 / sqrt(head_dim).
+// Convention: a table stored as (heads, rows), as T5X has it, is given as its transposed view. Scores that
+// are scaled after the bias was added (Shaw: (q k + q r) / sqrt(head_dim)) take the bias with `scale` = 1 /
+// sqrt(head_dim).
 
 #include <algorithm>
 #include <concepts>
@@ -58,16 +59,16 @@ struct RelativeBiasConfig {
       0;  ///< of a layer's table: head 0 of a call is its column head_offset: tensor-parallel shards
 };
 
-/// The bias. Holds the table as TokenEmbedding does: a copy of a tensor or matrix, the contents of a moved one, or, for
-/// a map or view, the caller's memory, which must then outlive the bias.
+/// The bias. Holds the table as TokenEmbedding does: a copy of a tensor or matrix, the contents of a moved
+/// one, or, for a map or view, the caller's memory, which must then outlive the bias.
 template <relative_rule Rule, scalar_type Scalar, std::size_t Rank>
 class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
  public:
   static_assert(Rank == 2 || Rank == 4,
                 "posenc: expected a table of (rows, heads) or (batch, heads, seq, rows)");
 
-  /// The layer's table, (rows, heads). Throws std::invalid_argument where it doesn't have the rule's rows or the scale
-  /// is not finite, std::out_of_range for a head_offset outside the table.
+  /// The layer's table, (rows, heads). Throws std::invalid_argument where it doesn't have the rule's rows or
+  /// the scale is not finite, std::out_of_range for a head_offset outside the table.
   template <readable_tensor T>
     requires(rank_of<T> == 2 && std::same_as<scalar_of<T>, Scalar>)
   RelativeBias(Rule rule, T&& table, const RelativeBiasConfig& config = {})
@@ -152,8 +153,8 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
     }
   }
 
-  /// Of add_vjp, whose gradient has the shape of the layer's table, any scalar type; heads that this process doesn't
-  /// have stay as they are.
+  /// Of add_vjp, whose gradient has the shape of the layer's table, any scalar type; heads that this process
+  /// doesn't have stay as they are.
   Index parameters() const { return rule_.rows(); }
   template <std::floating_point C>
   void accumulate_row(const BiasRow& row, Index first, Index count, const C* d,
@@ -171,8 +172,8 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
 
   // Constraints behind the declarator: before it, they don't keep these from hiding those.
   using ScoreBias<RelativeBias>::add_vjp;
-  /// d_table += the gradient with respect to a table of queries or keys, of its shape; the caller goes on from there to
-  /// q and R. Each element is one sum in double, rounded once.
+  /// d_table += the gradient with respect to a table of queries or keys, of its shape; the caller goes on
+  /// from there to q and R. Each element is one sum in double, rounded once.
   template <writable_tensor Dt, readable_tensor Ds>
   void add_vjp(Dt&& d_table, const Ds& d_scores, const Positions& q_at, const Positions& k_at) const
     requires(Rank == 4 && rank_of<Dt> == 4)

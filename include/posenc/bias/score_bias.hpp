@@ -1,5 +1,6 @@
 #pragma once
-// What is added to attention scores. A bias says what one row of scores gets; the verbs are written here, once:
+// What is added to attention scores. A bias says what one row of scores gets; the verbs are written here,
+// once:
 //
 //   bias.add(scores, q_at, k_at)            scores[b, h, i, j] += bias(h, i, j)
 //   bias.tile(out, head, q_at, k_at)        one head, (q, k)
@@ -9,8 +10,8 @@
 //
 // A mask is a bias of 0 and -infinity (bias/masks.hpp). sum(a, b, ...) is the sum of several in one pass.
 //
-// Convention: the bias meets scores that were divided by sqrt(head_dim) already. A model that adds it before has
-// `scale` = 1/sqrt(head_dim) in its bias. -infinity hides a key whatever its score holds, NaN included.
+// Convention: the bias meets scores that were divided by sqrt(head_dim) already. A model that adds it before
+// has `scale` = 1/sqrt(head_dim) in its bias. -infinity hides a key whatever its score holds, NaN included.
 
 #include <algorithm>
 #include <array>
@@ -35,8 +36,8 @@
 namespace posenc {
 inline namespace v0 {
 
-/// One row of scores: query i of batch row b against all keys, in one head. i, j and b are indices; query() and key()
-/// are the positions that stand there.
+/// One row of scores: query i of batch row b against all keys, in one head. i, j and b are indices; query()
+/// and key() are the positions that stand there.
 struct BiasRow {
   const Positions& q_at;  ///< of the queries
   const Positions& k_at;  ///< of the keys
@@ -144,8 +145,8 @@ inline KeyRange intersection(const KeyRange& a, const KeyRange& b) {
   return {first, (std::max)(first, (std::min)(a.last, b.last))};
 }
 
-/// Whether key - query can be counted from one key to the next: the keys come in order, and all distances are exact
-/// doubles.
+/// Whether key - query can be counted from one key to the next: the keys come in order, and all distances are
+/// exact doubles.
 inline bool counts_distances(const BiasRow& row) {
   constexpr Position most = Position{1} << 51;
   const auto is_exact = [](Position p) { return p > -most && p < most; };
@@ -161,7 +162,8 @@ template <std::floating_point C>
   return opaque(bits_as<Pack<C>>(bits_as<Bits>(scores) & ~is_hidden));
 }
 
-/// Throws unless the bias has heads first_head on for these scores (batch, heads, q, k), and fits their positions.
+/// Throws unless the bias has heads first_head on for these scores (batch, heads, q, k), and fits their
+/// positions.
 template <class B, class T>
 void require_bias(const char* name, const B& bias, const View<T, 4>& scores, const Positions& q_at,
                   const Positions& k_at, Index first_head = 0) {
@@ -191,10 +193,10 @@ void require_bias(const char* name, const B& bias, const View<T, 4>& scores, con
 template <class Bias>
 class ScoreBias {
  public:
-  /// scores += bias, in place. scores: (q, k), (heads, q, k) or (batch, heads, q, k), the heads of this process; q_at
-  /// and k_at are the positions of queries and keys, shared or per batch row. Throws before anything is written:
-  /// std::invalid_argument where shapes or positions don't fit, std::out_of_range for heads that the bias doesn't
-  /// have. The gradient with respect to scores is the identity.
+  /// scores += bias, in place. scores: (q, k), (heads, q, k) or (batch, heads, q, k), the heads of this
+  /// process; q_at and k_at are the positions of queries and keys, shared or per batch row. Throws before
+  /// anything is written: std::invalid_argument where shapes or positions don't fit, std::out_of_range for
+  /// heads that the bias doesn't have. The gradient with respect to scores is the identity.
   template <writable_tensor Scores>
   void add(Scores&& scores, const Positions& q_at, const Positions& k_at) const {
     add(Eigen::DefaultDevice(), scores, scores, q_at, k_at);
@@ -228,8 +230,8 @@ class ScoreBias {
   template <class... Args>
   detail::refused<detail::InOrOutOfPlace, Args...> add(Args&&...) const;
 
-  /// out(i, j) = bias of query i and key j in one head: a tile (q, k) for an attention loop that never holds more.
-  /// Throws as add does, and std::invalid_argument for positions per batch row.
+  /// out(i, j) = bias of query i and key j in one head: a tile (q, k) for an attention loop that never holds
+  /// more. Throws as add does, and std::invalid_argument for positions per batch row.
   template <writable_tensor Out>
   void tile(Out&& out, Index head, const Positions& q_at, const Positions& k_at) const {
     tile(Eigen::DefaultDevice(), out, head, q_at, k_at);
@@ -262,9 +264,9 @@ class ScoreBias {
     tile(one, head, consecutive(i, 1), k_at);
   }
 
-  /// d_parameters += sum of d_scores d(bias) / d(parameters): the gradient of add with respect to what was learned.
-  /// d_scores: as scores. Hidden keys contribute nothing. Each number is one sum in double, in logical order, rounded
-  /// once: the same bits for any number of threads.
+  /// d_parameters += sum of d_scores d(bias) / d(parameters): the gradient of add with respect to what was
+  /// learned. d_scores: as scores. Hidden keys contribute nothing. Each number is one sum in double, in
+  /// logical order, rounded once: the same bits for any number of threads.
   template <class Gradient, readable_tensor Ds>
   void add_vjp(Gradient&& d_parameters, const Ds& d_scores, const Positions& q_at,
                const Positions& k_at) const {
@@ -319,8 +321,8 @@ class ScoreBias {
   ScoreBias() = default;
   const Bias& bias() const { return static_cast<const Bias&>(*this); }
 
-  // One row of the batch, (heads, q, k). The verb ends here whatever tensor it was called with, so each scalar type
-  // compiles the kernel once.
+  // One row of the batch, (heads, q, k). The verb ends here whatever tensor it was called with, so each
+  // scalar type compiles the kernel once.
   template <scalar_type S, device D>
   void add_views(const D& device, const View<S, 3>& out, const View<const S, 3>& in, const Positions& q_at,
                  const Positions& k_at, Index b) const {
@@ -387,8 +389,8 @@ FunctionBias<F> as_bias(const F& function) {
 
 }  // namespace detail
 
-/// The sum of several biases. What one of them hides is hidden. The gradient is that of each part: they get the same
-/// d_scores.
+/// The sum of several biases. What one of them hides is hidden. The gradient is that of each part: they get
+/// the same d_scores.
 template <score_bias... Parts>
 class SumBias : public ScoreBias<SumBias<Parts...>> {
  public:
@@ -486,8 +488,8 @@ class SumBias : public ScoreBias<SumBias<Parts...>> {
   std::tuple<Parts...> parts_;
 };
 
-/// The sum of several biases, masks and functions in one pass: softmax(scores, sum(t5, causal(), key_padding(mask)),
-/// q_at, k_at). Copies them; a bias that holds a table shares it with its copies.
+/// The sum of several biases, masks and functions in one pass: softmax(scores, sum(t5, causal(),
+/// key_padding(mask)), q_at, k_at). Copies them; a bias that holds a table shares it with its copies.
 template <class... Parts>
   requires((score_bias<Parts> || bias_function<Parts>) && ...)
 auto sum(const Parts&... parts) {

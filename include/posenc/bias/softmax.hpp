@@ -5,8 +5,8 @@
 //   x[h, i, j] = scale scores[h, i, j] + bias(h, i, j)         over the keys j that query i sees
 //   p[h, i, j] = exp(x[h, i, j] - max_j x) / sum_j exp(x[h, i, j] - max_j x)
 //
-// With an attention sink s[h] (StreamingLLM, Xiao et al. 2024; gpt-oss) the sum has one term more, exp(s[h] - max), for
-// a key that is not there.
+// With an attention sink s[h] (StreamingLLM, Xiao et al. 2024; gpt-oss) the sum has one term more, exp(s[h] -
+// max), for a key that is not there.
 //
 // Convention: the bias meets scores that `scale` has multiplied already (1 / sqrt(head_dim), or 1 where the
 // product was scaled). A key is hidden where `causal` says so (its position is after the query's) or where
@@ -44,8 +44,8 @@ inline namespace v0 {
 struct SoftmaxConfig {
   double scale = 1.0;   ///< of the scores, not of the bias
   bool causal = false;  ///< hide keys after the query: position of the key > position of the query
-  /// One learned score for each head of the call, which takes probability and has no key (gpt-oss, StreamingLLM).
-  /// Neither scale nor bias touch it. Empty: none.
+  /// One learned score for each head of the call, which takes probability and has no key (gpt-oss,
+  /// StreamingLLM). Neither scale nor bias touch it. Empty: none.
   std::span<const double> sinks = {};
 };
 
@@ -198,7 +198,8 @@ class SoftmaxRow {
     return bits_as<Pack<C>>(bits_as<Mask>(x) & ~(x < (std::numeric_limits<C>::min)()));
   }
 
-  /// Whether config.causal has to ask each key: those that come in order are hidden by the range of visible ones.
+  /// Whether config.causal has to ask each key: those that come in order are hidden by the range of visible
+  /// ones.
   bool hides_by_key() const { return causal_ && !k_at_.is_consecutive(); }
 
   /// out = 0 for keys [first, last), all of which are hidden.
@@ -212,8 +213,8 @@ class SoftmaxRow {
     }
   }
 
-  /// x = scale in + bias of keys [first, first + count), and -infinity for what is hidden and for the rest of the last
-  /// pack. Returns the largest number of each place in a pack.
+  /// x = scale in + bias of keys [first, first + count), and -infinity for what is hidden and for the rest of
+  /// the last pack. Returns the largest number of each place in a pack.
   Pack<C> load(const BiasRow& at, RowForm of_bias, const S* in, Index first, Index count,
                Index queries_left) {
     const Pack<C> scale = broadcast(scale_);
@@ -237,8 +238,8 @@ class SoftmaxRow {
     });
   }
 
-  /// The biases of `count` distances from `start` on. Those of the next query begin one place before, so they are made
-  /// for several queries.
+  /// The biases of `count` distances from `start` on. Those of the next query begin one place before, so they
+  /// are made for several queries.
   const C* distances(Index head, Position start, Index count, Index queries_left) {
     const Index size = padded(count);
     if (head != run_head_ || start < run_start_ || start + size > run_start_ + run_count_) {
@@ -493,10 +494,10 @@ void softmax_vjp(const D& device, Dp&& d, const P& p, double scale = 1.0) {
 template <class... Args>
 detail::refused<detail::Roles<detail::Role::out, detail::Role::in_of_out>, Args...> softmax_vjp(Args&&...);
 
-/// d_sinks[h] += d(loss) / d(sink of head h), from d(loss) / d(p) and p of a softmax with sinks; before softmax_vjp, which
-/// overwrites dp. With the probability s = 1 - sum_j p_j that the sink of a row took, it is the sum of -s sum_j p_j dp_j.
-/// One sum in double for each head, in logical order: the same bits for any number of threads. Throws
-/// std::invalid_argument where the shapes don't fit.
+/// d_sinks[h] += d(loss) / d(sink of head h), from d(loss) / d(p) and p of a softmax with sinks; before
+/// softmax_vjp, which overwrites dp. With the probability s = 1 - sum_j p_j that the sink of a row took, it
+/// is the sum of -s sum_j p_j dp_j. One sum in double for each head, in logical order: the same bits for any
+/// number of threads. Throws std::invalid_argument where the shapes don't fit.
 template <readable_tensor Dp, readable_tensor P>
 void sinks_vjp(std::span<double> d_sinks, const Dp& dp, const P& p) {
   detail::sinks_vjp(Eigen::DefaultDevice(), d_sinks, dp, p);

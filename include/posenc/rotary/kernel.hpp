@@ -267,8 +267,8 @@ struct Turns {
   const C *cos, *sin;  // (positions, count), packed
 };
 
-/// One head of one tile through packed buffers u and w, of buffered_pairs each: any scalar type, any strides, any
-/// pairing.
+/// One head of one tile through packed buffers u and w, of buffered_pairs each: any scalar type, any strides,
+/// any pairing.
 template <scalar_type S>
 void turn_tile(const View<const S, 2>& in, const View<S, 2>& out, const Pairs& pairs,
                const Turns<compute_t<S>>& turns, bool transposed, compute_t<S>* u) {

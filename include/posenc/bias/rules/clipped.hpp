@@ -1,6 +1,6 @@
 #pragma once
-// Clipped distances (Shaw et al. 2018, "Self-Attention with Relative Position Representations", section 3.2): one row
-// for each distance up to k on either side, and the outermost for all that is farther.
+// Clipped distances (Shaw et al. 2018, "Self-Attention with Relative Position Representations", section 3.2):
+// one row for each distance up to k on either side, and the outermost for all that is farther.
 //
 //   row = clip(key - query, -k, k) + k,   2 k + 1 rows
 

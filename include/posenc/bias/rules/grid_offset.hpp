@@ -1,10 +1,11 @@
 #pragma once
-// Offsets on a grid (Liu et al. 2021, "Swin Transformer", section 3.2): one row for each offset that two places of a
-// window of R rows and C columns can have.
+// Offsets on a grid (Liu et al. 2021, "Swin Transformer", section 3.2): one row for each offset that two
+// places of a window of R rows and C columns can have.
 //
 //   row = (row_q - row_k + R - 1) (2 C - 1) + (column_q - column_k + C - 1),   (2 R - 1)(2 C - 1) rows
 //
-// Convention: query minus key, row by row. Tokens have two coordinates, (row, column): grid_positions({R, C}).
+// Convention: query minus key, row by row. Tokens have two coordinates, (row, column): grid_positions({R,
+// C}).
 
 #include <cstddef>
 #include <limits>
@@ -31,8 +32,8 @@ class GridOffset {
     const Position down = row.query(0) - row.key(j, 0), right = row.query(1) - row.key(j, 1);
     return (down + rows_ - 1) * (2 * columns_ - 1) + right + columns_ - 1;
   }
-  /// Throws std::invalid_argument unless tokens have two integer coordinates, std::out_of_range where two of them are
-  /// farther apart than a window is wide.
+  /// Throws std::invalid_argument unless tokens have two integer coordinates, std::out_of_range where two of
+  /// them are farther apart than a window is wide.
   void require_positions(const Positions& q_at, const Positions& k_at) const {
     detail::require_axes("q_at", q_at, 2);
     detail::require_axes("k_at", k_at, 2);

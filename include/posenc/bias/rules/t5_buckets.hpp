@@ -1,7 +1,7 @@
 #pragma once
-// T5's relative buckets (Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified Text-to-Text
-// Transformer", section 2.1): near distances have a bucket each, far ones share buckets that grow with the logarithm
-// of the distance. With d = key - query and n the number of buckets of one direction,
+// T5's relative buckets (Raffel et al. 2020, "Exploring the Limits of Transfer Learning with a Unified
+// Text-to-Text Transformer", section 2.1): near distances have a bucket each, far ones share buckets that
+// grow with the logarithm of the distance. With d = key - query and n the number of buckets of one direction,
 //
 //   f(x) = x                                                        x < m = n / 2
 //          min(n - 1, m + floor(ln(x / m) / ln(max_distance / m) (n - m)))    otherwise
@@ -9,8 +9,8 @@
 //   bidirectional    n = num_buckets / 2,   bucket = f(|d|), and n more where d > 0
 //   unidirectional   n = num_buckets,       bucket = f(max(-d, 0)): all keys after the query are in bucket 0
 //
-// The first distance of each bucket is computed once, as an integer, so that no rounding of a logarithm moves a
-// border.
+// The first distance of each bucket is computed once, as an integer, so that no rounding of a logarithm moves
+// a border.
 
 #include <algorithm>
 #include <cmath>
@@ -23,16 +23,16 @@
 namespace posenc {
 inline namespace v0 {
 
-/// Whether keys before and after the query have buckets of their own. T5: bidirectional in the encoder, unidirectional
-/// in the decoder; a wrong guess reads the wrong half of the table, so there is no default.
+/// Whether keys before and after the query have buckets of their own. T5: bidirectional in the encoder,
+/// unidirectional in the decoder; a wrong guess reads the wrong half of the table, so there is no default.
 enum class T5Direction { bidirectional, unidirectional };
 
 /// The rule: which row of a table (num_buckets, heads) a distance reads.
 class T5Buckets {
  public:
-  /// num_buckets and max_distance are relative_attention_num_buckets and relative_attention_max_distance. Throws
-  /// std::invalid_argument for fewer than 2 buckets in a direction, an odd number of them in two directions, or a
-  /// max_distance that is not beyond the buckets of single distances.
+  /// num_buckets and max_distance are relative_attention_num_buckets and relative_attention_max_distance.
+  /// Throws std::invalid_argument for fewer than 2 buckets in a direction, an odd number of them in two
+  /// directions, or a max_distance that is not beyond the buckets of single distances.
   explicit T5Buckets(T5Direction direction, Index num_buckets = 32, Position max_distance = 128)
       : num_buckets_(num_buckets), two_sided_(direction == T5Direction::bidirectional) {
     constexpr Index most = Index{1} << 20;
