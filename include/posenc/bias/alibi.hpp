@@ -142,6 +142,7 @@ class Alibi : public ScoreBias<Alibi> {
 
   /// Of add_vjp: the slope of the head.
   Index parameters() const { return 1; }
+  /// sums[0] += d[c] d(bias of key first + c) / d(slope), of the keys that are seen.
   template <std::floating_point C>
   void accumulate_row(const BiasRow& row, Index first, Index count, const C* d,
                       std::span<double> sums) const {
@@ -152,6 +153,7 @@ class Alibi : public ScoreBias<Alibi> {
       sums[0] += static_cast<double>(d[c]) * bias(config_.scale, i, j);
     }
   }
+  /// d_slopes as (1, heads). Throws std::invalid_argument unless it has a number for each head.
   View<double, 2> gradient_view(std::span<double> d_slopes, Index heads) const {
     detail::require_equal("d_slopes", heads, static_cast<Index>(d_slopes.size()));
     return View<double, 2>(d_slopes.data(), {1, heads});

@@ -156,12 +156,15 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
   /// Of add_vjp, whose gradient has the shape of the layer's table, any scalar type; heads that this process
   /// doesn't have stay as they are.
   Index parameters() const { return rule_.rows(); }
+  /// sums[r] += d[c] d(bias of key first + c) / d(row r of the head).
   template <std::floating_point C>
   void accumulate_row(const BiasRow& row, Index first, Index count, const C* d,
                       std::span<double> sums) const {
     for (Index c = 0; c < count; ++c)
       sums[static_cast<std::size_t>(row_of(row, first + c))] += config_.scale * static_cast<double>(d[c]);
   }
+  /// The columns of d_table that belong to the heads of the call. Throws std::invalid_argument unless it has the
+  /// shape of the table.
   template <writable_tensor Dt>
     requires(Rank == 2 && rank_of<Dt> == 2)
   auto gradient_view(Dt&& d_table, Index heads) const {

@@ -53,7 +53,8 @@ struct BiasRow {
 
 /// Keys [first, last) of a row.
 struct KeyRange {
-  Index first = 0, last = 0;
+  Index first = 0;  ///< the first of them
+  Index last = 0;   ///< the first behind them
 };
 
 /// What a row of a bias is made of, within the keys that it lets be seen.
@@ -362,6 +363,7 @@ class NoBias : public ScoreBias<NoBias> {
 template <class F>
 class FunctionBias : public ScoreBias<FunctionBias<F>> {
  public:
+  /// Holds a copy of the function.
   explicit FunctionBias(F function) : function_(std::move(function)) {}
 
   /// values[c] = f(head, query, key first + c).
@@ -394,6 +396,7 @@ FunctionBias<F> as_bias(const F& function) {
 template <score_bias... Parts>
 class SumBias : public ScoreBias<SumBias<Parts...>> {
  public:
+  /// Holds a copy of each part.
   explicit SumBias(Parts... parts) : parts_(std::move(parts)...) {}
 
   /// values[c] = the sum for key first + c, in the order of the parts.
