@@ -150,7 +150,7 @@ class Alibi : public ScoreBias<Alibi> {
     for (Index c = 0; c < count; ++c) {
       const Position j = row.key(first + c);
       if (config_.form == AlibiForm::causal && j > i) continue;
-      sums[0] += static_cast<double>(d[c]) * bias(config_.scale, i, j);
+      sums[0] = detail::multiply_add(static_cast<double>(d[c]), bias(config_.scale, i, j), sums[0]);
     }
   }
   /// d_slopes as (1, heads). Throws std::invalid_argument unless it has a number for each head.

@@ -24,6 +24,7 @@
 
 #include "posenc/bias/score_bias.hpp"
 #include "posenc/core/finite.hpp"
+#include "posenc/core/pack.hpp"
 #include "posenc/core/parallel.hpp"
 #include "posenc/core/positions.hpp"
 #include "posenc/core/table.hpp"
@@ -160,8 +161,10 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
   template <std::floating_point C>
   void accumulate_row(const BiasRow& row, Index first, Index count, const C* d,
                       std::span<double> sums) const {
-    for (Index c = 0; c < count; ++c)
-      sums[static_cast<std::size_t>(row_of(row, first + c))] += config_.scale * static_cast<double>(d[c]);
+    for (Index c = 0; c < count; ++c) {
+      double& sum = sums[static_cast<std::size_t>(row_of(row, first + c))];
+      sum = detail::multiply_add(config_.scale, static_cast<double>(d[c]), sum);
+    }
   }
   /// The columns of d_table that belong to the heads of the call. Throws std::invalid_argument unless it has the
   /// shape of the table.
@@ -207,8 +210,9 @@ class RelativeBias : public ScoreBias<RelativeBias<Rule, Scalar, Rank>> {
             std::fill(sums.begin(), sums.end(), 0.0);
             for (Index m = 0; m < other; ++m) {
               const Index i = of_query ? at : m, j = of_query ? m : at;
-              sums[static_cast<std::size_t>(row_of({q_at, k_at, b, h, i}, j))] +=
-                  config_.scale * static_cast<double>(detail::widen(g(b, h, i, j)));
+              double& sum = sums[static_cast<std::size_t>(row_of({q_at, k_at, b, h, i}, j))];
+              const double d = static_cast<double>(detail::widen(g(b, h, i, j)));
+              sum = detail::multiply_add(config_.scale, d, sum);
             }
             for (Index r = 0; r < rule_.rows(); ++r) {
               auto& element = target(b, h, at, r);

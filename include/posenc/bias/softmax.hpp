@@ -397,7 +397,7 @@ void softmax_vjp(const D& device, Dp& d, const P& p, double scale) {
                    double sum = 0;
                    for (Index j = 0; j < keys; ++j)
                      if (const double one = static_cast<double>(from(b, h, i, j)); one != 0)
-                       sum += opaque(one) * static_cast<double>(to(b, h, i, j));
+                       sum = multiply_add(opaque(one), static_cast<double>(to(b, h, i, j)), sum);
                    for (Index j = 0; j < keys; ++j) {
                      const double one = static_cast<double>(from(b, h, i, j));
                      const double slope =
@@ -429,8 +429,8 @@ void sinks_vjp(const D& device, std::span<double> d_sinks, const Dp& dp, const P
           double seen = 0, change = 0;
           for (Index j = 0; j < d.extent(3); ++j)
             if (const double one = static_cast<double>(from(b, h, i, j)); one != 0)
-              seen += one, change += one * static_cast<double>(d(b, h, i, j));
-          all -= (1 - seen) * change;
+              seen += one, change = multiply_add(one, static_cast<double>(d(b, h, i, j)), change);
+          all = multiply_add(seen - 1, change, all);
         }
       d_sinks[static_cast<std::size_t>(h)] += all;
     }
