@@ -208,6 +208,8 @@ TEST_CASE("GGUF: every prefix of a file is refused, without reading beyond it") 
   for (std::size_t size = 0; size < whole.size(); ++size) {
     INFO("the first " << size << " bytes");
     CHECK_THROWS_AS(read(whole.substr(0, size)), std::invalid_argument);
+    std::istringstream longer(whole);  // where more follows that is no part of the file
+    CHECK_THROWS_AS(posenc::read_gguf_metadata(longer, size), std::invalid_argument);
   }
 }
 

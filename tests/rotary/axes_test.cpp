@@ -66,6 +66,7 @@ TEST_CASE("sections that don't sum to the pairs are refused") {
   check_throws<std::invalid_argument>([] { mrope_sections(pairs(64), {16, 24, 23}); },
                                       {"sections", "64", "63"});
   check_throws<std::invalid_argument>([] { mrope_sections(pairs(8), {16, -8}); }, {"sections[1]", "-8"});
+  check_throws<std::invalid_argument>([] { mrope_sections(pairs(8), {-1, 9}); }, {"sections[0]", "-1"});
   check_throws<std::invalid_argument>([] { mrope_interleaved(pairs(8), {4, 4}); }, {"sections", "3", "2"});
   check_throws<std::invalid_argument>([] { ernie_sections(pairs(8), {2, 4, 2}); }, {"sections[1]", "2", "4"});
   check_throws<std::invalid_argument>([] { ernie_sections(pairs(8), {4, 4}); }, {"sections", "3", "2"});
@@ -132,6 +133,9 @@ TEST_CASE("each pair turns by its own coordinate", "[property]") {
   check_turns(Rotary(axial_frequencies({.head_dim = 16}), Pairing::half), merge_block_positions(1, 4, 6, 2));
   check_turns(Rotary(dinov3_frequencies(16), Pairing::half), patch_centers(5, 7));
   check_turns(Rotary(pairs(4), Pairing::half), coordinates(std::vector<double>{0.1, -2.75, 1e-9, 12345.678}));
+  // More pairs than the kernel keeps angles of.
+  check_turns(Rotary(mrope_sections(pairs(2200), {100, 1100, 1000}), Pairing::half),
+              grid_positions({1, 2, 2}, 3));
 }
 
 TEST_CASE("text on all axes is plain RoPE, bit for bit", "[property]") {

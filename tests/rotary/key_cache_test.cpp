@@ -96,6 +96,29 @@ TEST_CASE("LongRoPE: a sequence that outgrows the short list takes its keys alon
   CHECK(max_difference(cached.values, fresh.values) < 1e-13);
 }
 
+TEST_CASE("keys of a batch with positions of their own are re-based, heads wider than the buffers, too",
+          "[property]") {
+  const Positions at = consecutive(std::vector<Position>{5, -900, 1 << 20}, 21);
+  const Rotary before(scaled(10000, 1.1), Pairing::half), after(scaled(500000, 1.4), Pairing::half);
+  auto cached = keys<double>(), fresh = cached;
+  before.rotate(cached.view(), at, Axes::bshd);
+  KeyRebase(before, after).apply(cached.view(), at, Axes::bshd);
+  after.rotate(fresh.view(), at, Axes::bshd);
+  CHECK(max_difference(cached.values, fresh.values) < 1e-13);
+
+  const auto wide = [](double theta) {
+    return Rotary(rotary_frequencies({.head_dim = 4400, .rope_theta = theta}), Pairing::half);
+  };
+  auto x = random_values<double>(std::array<Index, 2>{2, 4400}), y = x, z = x;
+  wide(1e4).rotate(x.view(), consecutive(77, 2));
+  KeyRebase(wide(1e4), wide(5e5)).apply(x.view(), consecutive(77, 2));
+  wide(5e5).rotate(y.view(), consecutive(77, 2));
+  CHECK(max_difference(x.values, y.values) < 1e-12);
+  wide(5e5).rotate(z.view(), consecutive(70, 2));
+  wide(5e5).shift(z.view(), 7);
+  CHECK(max_difference(z.values, y.values) < 1e-12);
+}
+
 TEST_CASE("what can't be re-based is refused") {
   const Rotary half(scaled(1e4, 1), Pairing::half), adjacent(scaled(1e4, 1), Pairing::adjacent);
   check_throws<std::invalid_argument>([&] { KeyRebase(half, adjacent); }, {"to", "pairing"});
@@ -105,8 +128,17 @@ TEST_CASE("what can't be re-based is refused") {
       [&] { KeyRebase(half, Rotary(mrope_sections(scaled(1e4, 1), {8, 8}), Pairing::half)); }, {"axes"});
   check_throws<std::invalid_argument>([&] { KeyRebase(Rotary(scaled(1e4, 0), Pairing::half), half); },
                                       {"attention_factor", "0"});
+  const RotaryFrequencies part = rotary_frequencies({.head_dim = 32, .rotary_dim = 16});
+  check_throws<std::invalid_argument>(
+      [&] { KeyRebase(Rotary(part, Pairing::half), Rotary(part, Pairing::half, Window::trailing())); },
+      {"to", "window"});
   const Rotary mismatched(scaled(1e4, 1), Pairing::adjacent_mismatched);
   auto k = keys<float>();
+  const Rotary other(rotary_frequencies({.head_dim = 30}), Pairing::half);
+  const auto as_they_were = k;
+  check_throws<std::invalid_argument>([&] { other.shift(k.view(), 1, Axes::bshd); },
+                                      {"x: expected 30", "head_dim", "got 32"});
+  CHECK(same_bits(k, as_they_were));
   const auto untouched = k;
   check_throws<std::invalid_argument>([&] { mismatched.shift(k.view(), 1, Axes::bshd); },
                                       {"adjacent_mismatched"});

@@ -71,6 +71,11 @@ TEMPLATE_TEST_CASE("rotate_inverse undoes rotate whatever the attention factor",
   const Rotary mismatched(eight, Pairing::adjacent_mismatched);
   check_throws<std::invalid_argument>([&] { mismatched.rotate_inverse(x.view(), at, Axes::bshd); },
                                       {"rotate_inverse", "adjacent_mismatched"});
+  RotaryFrequencies nothing = eight;
+  nothing.attention_factor = 0;
+  const Rotary no_way_back(nothing, Pairing::half);
+  check_throws<std::invalid_argument>([&] { no_way_back.rotate_inverse(x.view(), at, Axes::bshd); },
+                                      {"rotate_inverse", "attention_factor", "0"});
   CHECK(same_bits(x, before));
 }
 
@@ -128,6 +133,28 @@ TEST_CASE("heads wider than a tile are refused where a pairing must read them wh
   CHECK_NOTHROW(Rotary(wide, Pairing::half));
   check_throws<std::invalid_argument>([&] { Rotary(wide, Pairing::adjacent_to_half); },
                                       {"rotary_dim", "1920", "4096"});
+  for (const Pairing pairing : {Pairing::adjacent_to_half, Pairing::adjacent_mismatched})
+    check_throws<std::invalid_argument>([&] { Rotary(rotary_frequencies({.head_dim = 1922}), pairing); },
+                                        {"rotary_dim", "1920", "1922"});
+  const RotaryFrequencies widest = rotary_frequencies({.head_dim = 1920});
+  const auto before = random_values<double>(std::array<Index, 2>{2, 1920});
+  auto x = before;
+  const Rotary to_half(widest, Pairing::adjacent_to_half);
+  to_half.rotate(x.view(), consecutive(9, 2));
+  CHECK(norm(x.values) == Approx(norm(before.values)).epsilon(1e-13));
+  to_half.rotate_vjp(x.view(), consecutive(9, 2));
+  CHECK(max_difference(x.values, before.values) < 1e-13);
+  x = before;
+  Rotary(widest, Pairing::adjacent_mismatched).rotate(x.view(), consecutive(9, 2));
+  double worst = 0;
+  for (Index s = 0; s < 2; ++s)
+    for (Index d = 0; d < 1920; ++d) {
+      const double angle = static_cast<double>(9 + s) * widest.inv_freq[static_cast<std::size_t>(d % 960)];
+      const double partner = d % 2 == 0 ? -before.view()(s, d + 1) : before.view()(s, d - 1);
+      const double expected = before.view()(s, d) * std::cos(angle) + partner * std::sin(angle);
+      worst = (std::max)(worst, std::fabs(x.view()(s, d) - expected));
+    }
+  CHECK(worst < 1e-13);
 }
 
 TEST_CASE("MLA: one rotary key serves all heads, and scores depend on the distance", "[property]") {
@@ -174,6 +201,15 @@ TEST_CASE("float32 angles are what frameworks compute, and exact ones are not") 
   }
   CHECK(worst > 1e-3);  // the phase that a float angle loses at this position
   CHECK(worst < 1e-2);
+  RotaryFrequencies scaled = exact.frequencies();
+  scaled.attention_factor = 1.5;
+  Eigen::Tensor<float, 2, Eigen::RowMajor> scaled_cos(1, 64), scaled_sin(1, 64);
+  Rotary(scaled, Pairing::half, Window::leading(), AngleMode::float32)
+      .cos_sin(scaled_cos, scaled_sin, consecutive(far, 1));
+  for (Index i = 0; i < 64; ++i) {
+    CHECK(scaled_cos(0, i) == 1.5f * cos(0, i));
+    CHECK(scaled_sin(0, i) == 1.5f * sin(0, i));
+  }
 }
 
 TEST_CASE("a window of a head of any width is inside it or refused") {

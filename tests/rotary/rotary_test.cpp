@@ -753,6 +753,21 @@ TEMPLATE_TEST_CASE("the exported cos and sin are those of the rotation", "[rotar
     rotary.cos_sin(shared.view(), rest.view(), posenc::consecutive(3, seq));
     CHECK(same_bits(values_of(shared.view().slice(0, 1, 1)), values_of(cos.view().slice(0, 0, 1))));
   }
+  SECTION("each in memory of its own order") {
+    const Positions at = posenc::consecutive(-3, seq);
+    Values<TestType, 2> cos = random_values<TestType, 2>({seq, pairs}), sin = cos;
+    rotary.cos_sin(cos.view(), sin.view(), at);
+    // Rows of cos with gaps, those of sin without, and the other way round.
+    auto wide = random_values<TestType, 2>({seq, pairs + 5}),
+         packed = random_values<TestType, 2>({seq, pairs});
+    const auto gaps = wide.view().slice(1, 2, pairs);
+    rotary.cos_sin(gaps, packed.view(), at);
+    CHECK(same_bits(values_of(gaps), cos));
+    CHECK(same_bits(packed, sin));
+    rotary.cos_sin(packed.view(), gaps, at);
+    CHECK(same_bits(packed, cos));
+    CHECK(same_bits(values_of(gaps), sin));
+  }
   SECTION("row by row, however many rows and pairs") {
     const Index rows = 211, many = 143;
     const Rotary wide(posenc::rotary_frequencies({.head_dim = 2 * many}), Pairing::half);
@@ -928,6 +943,7 @@ TEST_CASE("a table that does not fit is refused and left as it is", "[rotary]") 
   };
   refused(table(2, 5, 4), table(2, 5, 8), at, {"sin", "(2, 5, 4)", "(2, 5, 8)"});
   refused(table(2, 5, 8), table(2, 5, 8), at, {"cos", "4 columns, one per pair", "got 8"});
+  refused(table(2, 5, 3), table(2, 5, 3), at, {"cos", "4 columns, one per pair", "got 3"});
   refused(table(2, 6, 4), table(2, 6, 4), at, {"at: ", "expected 6 positions", "got 5"});
   refused(table(2, 5, 4), table(2, 5, 4), posenc::consecutive(std::vector<Position>{1, 2, 3}, 5),
           {"at: ", "1 or 2 rows", "got 3"});
