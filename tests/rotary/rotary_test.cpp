@@ -577,10 +577,13 @@ TEMPLATE_TEST_CASE("what does not turn keeps its bits", "[rotary][property]", fl
 
 TEMPLATE_TEST_CASE("a head wider than the kernel's buffers turns each pair by its own angle",
                    "[rotary][property]", float, double, bfloat16) {
-  // More pairs than cos and sin have room for: 2048 of a packed head, 1024 of a strided one.
+  // More pairs than cos and sin have room for, and a rest of any width or of a width with a loop of its own.
   using C = posenc::compute_t<TestType>;
+  const Index room = posenc::detail::angle_elements<C>;
+  const Index pairs = GENERATE_COPY(Index{2101}, room + 16, room + 32);
   for (const Pairing pairing : {Pairing::half, Pairing::adjacent}) {
-    const Kind kind{pairing, 4205, 4202, 2, Window::starting_at(2)};
+    const Kind kind{pairing, 2 * pairs + 3, 2 * pairs, 2, Window::starting_at(2)};
+    INFO(kind.name());
     const Rotary rotary = kind.rotary();
     const auto x = random_values<TestType, 4>({2, 3, 2, kind.head_dim});
     const Positions at = posenc::consecutive(5, 3);
