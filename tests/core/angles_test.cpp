@@ -332,9 +332,9 @@ TEMPLATE_TEST_CASE("angles: each pair at a coordinate of its own", "[property]",
       double most = 0;
       for (Index j = 0; j < count; ++j) {
         const auto i = static_cast<std::size_t>(first + j), n = static_cast<std::size_t>(j);
-        const long double angle = static_cast<long double>(f[i]) * static_cast<long double>(at[i].value());
-        most = std::max({most, std::fabs(double(cos[n]) - static_cast<double>(0.5L * std::cos(angle))),
-                         std::fabs(double(sin[n]) - static_cast<double>(0.5L * std::sin(angle)))});
+        const double angle = f[i] * at[i].value();
+        most = std::max({most, std::fabs(double(cos[n]) - 0.5 * std::cos(angle)),
+                         std::fabs(double(sin[n]) - 0.5 * std::sin(angle))});
       }
       INFO(count << " pairs from " << first);
       CHECK(most <= promised<C>);
