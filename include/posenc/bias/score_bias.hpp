@@ -289,27 +289,37 @@ class ScoreBias {
         static_cast<double>(g.extent(0)) * static_cast<double>(g.extent(2)) * static_cast<double>(keys);
     detail::parallel_for(
         device, g.extent(1), {elements * sizeof(S), 8.0, elements}, [&](Index begin, Index end) {
-          std::vector<double> sums(static_cast<std::size_t>(bias().parameters()));
-          detail::with_tile<C>([&](C* d) {
-            for (Index h = begin; h < end; ++h) {
-              std::fill(sums.begin(), sums.end(), 0.0);
-              for (Index b = 0; b < g.extent(0); ++b)
-                for (Index i = 0; i < g.extent(2); ++i)
-                  for (Index first = 0; first < keys; first += detail::tile_elements<C>) {
-                    const Index count = (std::min)(detail::tile_elements<C>, keys - first);
-                    const View<const S, 2> row = detail::entry(detail::entry(g, b), h).slice(0, i, 1);
-                    detail::load_tile(row.slice(1, first, count), d);
-                    bias().accumulate_row({q_at, k_at, b, h, i}, first, count, d, std::span<double>(sums));
-                  }
-              for (Index n = 0; n < bias().parameters(); ++n) {
-                auto& element = target(n, h);
-                using G = std::remove_reference_t<decltype(element)>;
-                const double sum =
-                    static_cast<double>(detail::widen(element)) + sums[static_cast<std::size_t>(n)];
-                element = detail::narrow<G>(static_cast<compute_t<G>>(sum));
+          // A slope, or the rows of a small table, are summed up on the stack.
+          const Index parameters = bias().parameters();
+          const auto each_head = [&](std::span<double> sums) {
+            detail::with_tile<C>([&](C* d) {
+              for (Index h = begin; h < end; ++h) {
+                std::fill(sums.begin(), sums.end(), 0.0);
+                for (Index b = 0; b < g.extent(0); ++b)
+                  for (Index i = 0; i < g.extent(2); ++i)
+                    for (Index first = 0; first < keys; first += detail::tile_elements<C>) {
+                      const Index count = (std::min)(detail::tile_elements<C>, keys - first);
+                      const View<const S, 2> row = detail::entry(detail::entry(g, b), h).slice(0, i, 1);
+                      detail::load_tile(row.slice(1, first, count), d);
+                      bias().accumulate_row({q_at, k_at, b, h, i}, first, count, d, sums);
+                    }
+                for (Index n = 0; n < parameters; ++n) {
+                  auto& element = target(n, h);
+                  using G = std::remove_reference_t<decltype(element)>;
+                  const double sum =
+                      static_cast<double>(detail::widen(element)) + sums[static_cast<std::size_t>(n)];
+                  element = detail::narrow<G>(static_cast<compute_t<G>>(sum));
+                }
               }
-            }
-          });
+            });
+          };
+          const auto size = static_cast<std::size_t>(parameters);
+          if (parameters <= detail::tile_elements<double>) {
+            detail::with_tile<double>([&](double* sums) { each_head({sums, size}); });
+          } else {
+            std::vector<double> sums(size);
+            each_head(sums);
+          }
         });
   }
 
