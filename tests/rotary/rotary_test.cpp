@@ -500,17 +500,21 @@ TEMPLATE_TEST_CASE("all heads of a token turn alike whatever their number", "[ro
   for (Index h = 0; h < 8; ++h) CHECK(same_bits(part_of(q, 2, h, 1), part_of(k, 2, h / 4, 1)));
 }
 
-TEMPLATE_TEST_CASE("any number of heads goes into memory of another order", "[rotary][property]", float,
-                   double, half, bfloat16) {
+TEMPLATE_TEST_CASE(
+    "any number of heads, of any width, turns as each alone, also into memory of another order",
+    "[rotary][property]", float, double, half, bfloat16) {
   for (const Pairing pairing : {Pairing::half, Pairing::adjacent})
-    for (const Index dim : {20, 64})
+    for (const Index dim : {20, 64, 128, 256})
       for (const Index heads : {4, 5, 9}) {
         const Rotary rotary = Kind{pairing, dim, dim, 0, Window::leading()}.rotary();
         const auto x = random_values<TestType, 4>({2, 3, heads, dim});
         const Positions at = some_positions(3);
         auto cache = random_values<TestType, 4>({2, heads, 3, dim}, 9);
         rotary.rotate(cache.view().permute({0, 2, 1, 3}), x.view(), at, Axes::bshd);
-        CHECK(same_bits(values_of(cache.view().permute({0, 2, 1, 3})), rotated(rotary, x, at)));
+        const auto together = rotated(rotary, x, at);
+        CHECK(same_bits(values_of(cache.view().permute({0, 2, 1, 3})), together));
+        for (Index h = 0; h < heads; ++h)
+          CHECK(same_bits(part_of(together, 2, h, 1), rotated(rotary, part_of(x, 2, h, 1), at)));
       }
 }
 
