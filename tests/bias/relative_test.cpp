@@ -2,12 +2,15 @@
 
 #include "posenc/bias/relative.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
 
 #include "bias/properties.hpp"
+#include "posenc/bias/alibi.hpp"
 #include "posenc/bias/rules/clipped.hpp"
 #include "posenc/bias/rules/grid_offset.hpp"
 #include "posenc/bias/rules/t5_buckets.hpp"
@@ -156,6 +159,49 @@ TEST_CASE("relative bias: a shard of the heads is a part of the whole", "[proper
   RelativeBias(rule, table.view()).add(whole, at, at);
   RelativeBias(rule, table.view(), {.head_offset = 3}).add(shard, at, at);
   for (Index n = 0; n < shard.size(); ++n) CHECK(shard.data()[n] == whole.data()[3 * 81 + n]);
+  // The same as probabilities, and the gradient goes to the shard's columns of the table alone.
+  posenc::softmax(whole.setZero(), RelativeBias(rule, table.view()), at, at);
+  posenc::softmax(shard.setZero(), RelativeBias(rule, table.view(), {.head_offset = 3}), at, at);
+  for (Index n = 0; n < shard.size(); ++n) CHECK(shard.data()[n] == whole.data()[3 * 81 + n]);
+  auto gradient = table, all = table;
+  std::fill(gradient.values.begin(), gradient.values.end(), 0.0f), all = gradient;
+  RelativeBias(rule, table.view(), {.head_offset = 3}).add_vjp(gradient.view(), shard, at, at);
+  RelativeBias(rule, table.view()).add_vjp(all.view(), whole, at, at);
+  for (Index r = 0; r < 32; ++r)
+    for (Index h = 0; h < 6; ++h)
+      CHECK(gradient.view()(r, h) == (h == 3 || h == 4 ? all.view()(r, h) : 0.0f));
+}
+
+TEST_CASE("relative bias: of more keys than a tile or a block holds", "[property]") {
+  const Index keys = 2500;
+  const T5Buckets rule(T5Direction::bidirectional);
+  const auto table = random_values<double, 2>({32, 1}, 1);
+  const RelativeBias t5(rule, table.view());
+  const posenc::Alibi alibi(1);
+  const Positions q_at = consecutive(1200, 2), k_at = consecutive(0, keys);
+  const auto both = [&](Index i, Index j) {
+    const Position d = k_at(0, j) - q_at(0, i);
+    return table.view()(rule.of_distance(d), 0) + alibi.value(0, 0, d);
+  };
+  Eigen::Tensor<double, 2, Eigen::RowMajor> p(2, keys), d(2, keys);
+  posenc::softmax(p.setZero(), posenc::sum(t5, alibi), q_at, k_at);
+  double worst = 0;
+  for (Index i = 0; i < 2; ++i) {
+    double sum = 0;
+    for (Index j = 0; j < keys; ++j) sum += std::exp(both(i, j));
+    for (Index j = 0; j < keys; ++j)
+      worst = (std::max)(worst, std::fabs(p(i, j) - std::exp(both(i, j)) / sum));
+  }
+  CHECK(worst < 1e-15);
+  std::vector<double> expected(32);
+  for (Index i = 0; i < 2; ++i)
+    for (Index j = 0; j < keys; ++j) {
+      d(i, j) = static_cast<double>((7 * i + 3 * j) % 11) - 5;
+      expected[static_cast<std::size_t>(rule.of_distance(k_at(0, j) - q_at(0, i)))] += d(i, j);
+    }
+  Values<double, 2> gradient{{32, 1}, std::vector<double>(32)};
+  t5.add_vjp(gradient.view(), d, q_at, k_at);
+  CHECK(gradient.values == expected);  // sums of integers
 }
 
 TEST_CASE("relative bias: what does not fit is refused by name") {
@@ -163,6 +209,9 @@ TEST_CASE("relative bias: what does not fit is refused by name") {
   const T5Buckets rule(T5Direction::bidirectional);
   check_throws<std::invalid_argument>([&] { (void)RelativeBias(rule, table.view()); },
                                       {"table", "32 rows", "got 31"});
+  const auto longer = random_values<float, 2>({33, 4}, 1);
+  check_throws<std::invalid_argument>([&] { (void)RelativeBias(rule, longer.view()); },
+                                      {"table", "32 rows", "got 33"});
   CHECK_THROWS_AS(T5Buckets(T5Direction::bidirectional, 31), std::invalid_argument);
   CHECK_THROWS_AS(T5Buckets(T5Direction::unidirectional, 32, 16), std::invalid_argument);
   CHECK_THROWS_AS(Clipped(-1), std::invalid_argument);
@@ -181,4 +230,21 @@ TEST_CASE("relative bias: what does not fit is refused by name") {
   wide.setZero();
   const Positions grid = posenc::grid_positions({2, 4});
   check_throws<std::out_of_range>([&] { swin.add(wide, grid, grid); }, {"columns", "window of 3"});
+  // One farther than the window is wide, to either side; as far as it is wide less one, fine.
+  Eigen::Tensor<float, 3> one(5, 1, 1);
+  one.setZero();
+  const auto place = [](Position row) { return posenc::grid_positions({1, 1}, row); };
+  const auto nine = random_values<float, 2>({9, 5}, 1);
+  const RelativeBias square(GridOffset(2, 2), nine.view());
+  CHECK_NOTHROW(square.add(one, place(1), place(0)));
+  CHECK_NOTHROW(square.add(one, place(0), place(1)));
+  check_throws<std::out_of_range>([&] { square.add(one, place(2), place(0)); }, {"rows", "window of 2"});
+  check_throws<std::out_of_range>([&] { square.add(one, place(0), place(2)); }, {"rows", "window of 2"});
+  // A table of queries, or of keys, is one of this call.
+  const auto of_three = random_values<float, 4>({1, 5, 3, 5}, 3);
+  const Positions two = consecutive(0, 2);
+  for (const TableOf whose : {TableOf::query, TableOf::key})
+    check_throws<std::invalid_argument>(
+        [&] { RelativeBias(Clipped(2), of_three.view(), whose).add(scores, two, two); },
+        {whose == TableOf::query ? "table: queries" : "table: keys", "expected 2", "got 3"});
 }
